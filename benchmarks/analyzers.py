@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from paired import Table, machine
 
-from deepcontext.analyzers import ALL
-from deepcontext.analyzers.shared.operator_names import (
-    COPIES,
-    DENSE,
-    JOINS,
-    POINTWISE,
-    READS_VALUE,
-    SOFTMAX,
-)
+from deepcontext.analyzers import ALL, catalogue
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import FrameKind
@@ -62,7 +54,7 @@ def _with_names(profile: Profile) -> Profile:
     """Return the profile with operators that analyzers know, each as often as the others."""
     frames = profile.frames
     names = [
-        *sorted(POINTWISE | DENSE | COPIES | JOINS | READS_VALUE | SOFTMAX),
+        *sorted(catalogue.operators("pointwise dense copies joins reads_value softmax")),
         "aten::index",
         "aten::embedding",
     ]

@@ -686,7 +686,7 @@ def test_functions_that_another_one_calls_have_its_finding_of_small_programs(
     profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
     findings = found(profile, "kernel_fusion")
     assert len(findings) == count
-    assert findings[0].evidence["launch_ns"] == 400 * MS // count
+    assert findings[0].evidence["host_time_ns"] == 400 * MS // count
     if relation == "called":
         assert "train.py:1 (train_step)" in findings[0].title
 

@@ -45,7 +45,7 @@ def test_a_type_without_instructions_is_told_at_its_line(make_profile: MakeProfi
         "bfloat16 takes 84% of the time in operators, most at train.py:12 (step), and this processor has "
         "no instructions for bfloat16"
     )
-    assert finding.evidence["typed_ns"] == 1600 * MS
+    assert finding.evidence["host_time_ns"] == 1600 * MS
 
 
 @pytest.mark.parametrize(

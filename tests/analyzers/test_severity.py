@@ -271,16 +271,3 @@ def test_a_loop_of_the_setup_does_not_grow_with_the_training(
     (finding,) = run_analyzers(_looped(make_profile, last), only=["kernel_fusion"])
     assert finding.severity is severity
     assert ("before the first step" in finding.title) == (last == 0)
-
-
-def test_an_uneven_path_whose_reason_is_known_is_one_finding(make_profile: MakeProfile) -> None:
-    loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-    calls = [MS] * 90 + [100 * MS] * 10
-    profile = make_profile(
-        [-1, 0, 1, 2],
-        [ROOT, THREAD, LINE, Frame(FrameKind.SCOPE, loading)],
-        host_time_ns={3: sum(calls)},
-        call_samples_ns={3: calls},
-    )
-    assert len(run_analyzers(profile, only=["variance"])) == 1
-    assert [each.id for each in run_analyzers(profile)] == ["data_loading"]

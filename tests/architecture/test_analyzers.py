@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from deepcontext.analyzers import ALL
+from deepcontext.analyzers import ALL, catalogue
+from deepcontext.analyzers.answers import QUESTIONS
 
 ROOT = Path(__file__).parents[2]
+QUESTIONS_FOLDER = ROOT / "src" / "deepcontext" / "analyzers" / "questions"
 PAGES = ROOT / "docs" / "reference" / "analyzers"
 HEADINGS = (
     "What it finds",
@@ -17,6 +20,8 @@ HEADINGS = (
     "When it misleads",
     "Example",
 )
+# Of conditions, that are no classes of operators.
+WORDS = frozenset(["as", "in", "after", "cost", "others", "any", "grown", "caches"])
 IDS = [analyzer.id for analyzer in ALL]
 
 
@@ -35,9 +40,29 @@ def test_every_page_is_of_an_analyzer_and_listed() -> None:
         assert f"| [{analyzer.id}]({analyzer.id}.md) | {analyzer.question} |" in listing
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_analyzer_is_one_file(name: str) -> None:
-    assert (ROOT / "src" / "deepcontext" / "analyzers" / f"{name}.py").exists()
+def test_every_question_is_asked_and_every_cause_has_words() -> None:
+    files = {path.stem for path in QUESTIONS_FOLDER.glob("*.py")} - {"__init__"}
+    assert {each.__name__.rpartition(".")[2] for each in QUESTIONS} == files
+    code = "".join(path.read_text(encoding="utf-8") for path in QUESTIONS_FOLDER.glob("*.py"))
+    for key, entry in catalogue.entries().items():
+        assert entry.id in IDS
+        assert entry.place or f'"{key}"' in code
+        assert entry.advice
+
+
+def test_the_catalogue_names_known_classes_only() -> None:
+    for entry in catalogue.entries().values():
+        named = " ".join((entry.cost, entry.also, *entry.when, *entry.shows.values()))
+        for name in re.findall(r"(?<=[(*\s])[a-z_0-9]+(?=[)\s])", f" {named} "):
+            if not name[0].isdigit() and name not in WORDS:
+                assert catalogue.operators(name)
+
+
+def test_no_source_text_is_read_to_recognise_an_idiom() -> None:
+    for path in (ROOT / "src" / "deepcontext" / "analyzers").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "line_text" not in text
+        assert "import ast" not in text
 
 
 def test_ids_are_distinct() -> None:

@@ -39,13 +39,6 @@ def test_waits_of_a_jax_program_without_a_device_are_no_warning() -> None:
     assert finding.severity is Severity.INFO
 
 
-def test_calls_of_uneven_duration_raise_the_question_of_input_sizes() -> None:
-    (finding,) = found("variance_problem", "variance")
-    assert finding.severity is Severity.INFO
-    assert finding.gain is None
-    assert finding.title.endswith("do the sizes of its inputs differ?")
-
-
 def test_changed_argument_of_a_jax_function_is_named() -> None:
     (finding,) = found("jax_retrace_problem", "recompilation")
     assert "f32[" in str(finding.evidence["changes"])
@@ -53,9 +46,9 @@ def test_changed_argument_of_a_jax_function_is_named() -> None:
 
 def test_one_of_a_chain_of_pointwise_operators_remains() -> None:
     (finding,) = [
-        each for each in found("eager_problem", "kernel_fusion") if "pointwise_ns" in each.evidence
+        each for each in found("eager_problem", "kernel_fusion") if "pointwise" in each.title
     ]
-    spent, count = (int(finding.evidence[key]) for key in ("pointwise_ns", "operators_count"))
+    spent, count = (int(finding.evidence[key]) for key in ("host_time_ns", "operators_count"))
     assert finding.gain is not None
     assert finding.gain.upper_bound == spent - spent // count
 
@@ -70,13 +63,6 @@ def test_every_graph_break_is_named() -> None:
     findings = found("graph_break_problem", "recompilation")
     assert findings
     assert all("resume" not in finding.title for finding in findings)
-
-
-def test_location_is_omitted_where_the_reason_is_known() -> None:
-    findings = found("autocast_per_token_problem")
-    assert "copies" in {finding.id for finding in findings}
-    places_only = [finding.title for finding in findings if finding.id == "hotspot"]
-    assert not any("aten::copy_" in title for title in places_only)
 
 
 def test_layer_that_converts_there_and_back_is_one_finding() -> None:

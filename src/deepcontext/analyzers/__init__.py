@@ -1,41 +1,19 @@
-"""Questions about a profile, one in each file, answered with findings. This file lists them once.
+"""Findings about a profile: what costs time or memory, at which line, why, and what to change.
 
     findings = run_analyzers(Profile.load("train.dcprof"), min_gain=0.01)
 
-Analyzers return data and never print. They read a profile through `Profile.query()`.
+`questions/` look at a profile and return causes, `catalogue/` has what is known about frameworks and says
+what to change, and `causes.py` makes one finding of each cause. Nothing here prints.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from deepcontext.analyzers import (
-    cheaper_operator,
-    copies,
-    data_loading,
-    device_starvation,
-    far_from_peak,
-    forward_backward,
-    host_work,
-    hotspot,
-    jax_fusion,
-    kernel_fusion,
-    launch_configuration,
-    memory,
-    model_calls,
-    padding,
-    precision,
-    rank_imbalance,
-    recompilation,
-    settings,
-    stall_reasons,
-    straggler,
-    synchronisation,
-    variance,
-)
+from deepcontext.analyzers.answers import ALL
 from deepcontext.analyzers.base import Analyzer, installed, load_plugin, run, select
 from deepcontext.analyzers.finding import Finding, Gain, Severity, encode_section
-from deepcontext.analyzers.shared import loading_lines
+from deepcontext.analyzers.shared import worker_waits
 from deepcontext.analyzers.stored import Findings, stored_or
 from deepcontext.profiler.summaries.loader_workers import loader_times
 from deepcontext.profiler.summaries.processes import processes_of
@@ -59,31 +37,7 @@ __all__ = [
     "run_analyzers",
     "with_worker_lines",
 ]
-
-ALL: tuple[Analyzer, ...] = (
-    hotspot.ANALYZER,
-    kernel_fusion.ANALYZER,
-    forward_backward.ANALYZER,
-    data_loading.ANALYZER,
-    synchronisation.ANALYZER,
-    host_work.ANALYZER,
-    copies.ANALYZER,
-    recompilation.ANALYZER,
-    settings.ANALYZER,
-    model_calls.ANALYZER,
-    padding.ANALYZER,
-    cheaper_operator.ANALYZER,
-    precision.ANALYZER,
-    far_from_peak.ANALYZER,
-    variance.ANALYZER,
-    device_starvation.ANALYZER,
-    stall_reasons.ANALYZER,
-    launch_configuration.ANALYZER,
-    memory.ANALYZER,
-    jax_fusion.ANALYZER,
-    rank_imbalance.ANALYZER,
-    straggler.ANALYZER,
-)
+_LOADING: Final = "data_loading"
 
 
 def run_analyzers(
@@ -121,15 +75,13 @@ def with_worker_lines(
         profile: the process of the loop.
         processes: returns the profiles of all processes of the run; called if there is such a finding.
     """
-    if not any(each.id == data_loading.ANALYZER.id for each in findings):
+    if not any(each.id == _LOADING for each in findings):
         return tuple(findings)
     all_processes = processes()
     rows = loader_times(processes_of(all_processes)) if len(all_processes) > 1 else []
     row = next((each for each in rows if each.pid == profile.run.pid), None)
     return tuple(
-        loading_lines.with_workers(profile, each, row)
-        if row and each.id == data_loading.ANALYZER.id
-        else each
+        worker_waits.with_workers(profile, each, row) if row and each.id == _LOADING else each
         for each in findings
     )
 

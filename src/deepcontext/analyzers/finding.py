@@ -93,6 +93,7 @@ class Finding:
         advice: what to do.
         misleads: when the advice is wrong.
         confidence: how far the gain is known from measured fixes.
+        link: page of the framework's own documentation, "" without one.
     """
 
     id: str
@@ -104,6 +105,7 @@ class Finding:
     advice: str = ""
     misleads: str = ""
     confidence: Confidence = Confidence.LOW
+    link: str = ""
 
     @property
     def order(self) -> tuple[float, int, str, tuple[int, ...]]:
@@ -136,6 +138,7 @@ class Finding:
             "experiment": experiment(profile, self.nodes),
             "advice": self.advice,
             "misleads": self.misleads,
+            "link": self.link,
             "evidence": dict(self.evidence),
             "nodes": list(self.nodes),
             "call_path": [str(frame) for frame in path],

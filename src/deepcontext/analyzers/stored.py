@@ -71,6 +71,7 @@ def _finding(row: dict[str, Any], node_count: int) -> Finding:
         advice=str(row.get("advice", "")),
         misleads=str(row.get("misleads", "")),
         confidence=Confidence(confidence) if confidence in list(Confidence) else Confidence.LOW,
+        link=str(row.get("link", "")),
     )
 
 

@@ -1,18 +1,13 @@
-"""Moves in loops that no program avoids: those of packages, such as samplers, and tiny ones."""
+"""Moves in loops that no program avoids: those of packages, such as samplers."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
-from deepcontext.analyzers import jax_fusion
+from deepcontext.analyzers.questions import programs
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import BYTES_MOVED, DEVICE_TIME_NS
-from deepcontext.profiler.model.metric_rows import MetricRows
-from deepcontext.profiler.model.metric_table import MetricTable
 
 if TYPE_CHECKING:
     from tests.conftest import MakeProfile
@@ -38,25 +33,4 @@ def test_a_loop_belongs_to_the_innermost_code_that_is_no_framework(
             Frame(FrameKind.HLO, "copy.1"),
         ],
     )
-    assert bool(jax_fusion._of_packages(profile)[3]) is is_of_package
-
-
-def test_a_loop_passes_small_values_on_as_fast_as_it_runs_any_operation(
-    make_profile: MakeProfile,
-) -> None:
-    frames = [Frame(FrameKind.ROOT, ""), *(Frame(FrameKind.HLO, f"copy.{n}") for n in (1, 2))]
-    profile = make_profile([-1, 0, 0], frames)
-    rows = {
-        metric.name: MetricRows(
-            metric,
-            node=np.array([1, 2], np.uint32),
-            count=np.array([1000, 1000], np.uint64),
-            total=np.array(totals, np.int64),
-        )
-        for metric, totals in (
-            (DEVICE_TIME_NS, [650_000, 650_000_000]),
-            (BYTES_MOVED, [1024 * 1000, 8_000_000 * 1000]),
-        )
-    }
-    profile = dataclasses.replace(profile, metrics=MetricTable(rows))
-    assert jax_fusion._are_tiny(profile).tolist() == [False, True, False]
+    assert bool(programs._of_packages(profile)[3]) is is_of_package

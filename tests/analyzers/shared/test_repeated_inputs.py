@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from deepcontext.analyzers.shared.repeated_inputs import repeated_inputs
+from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import COMPARISON_WINDOW, REPEATED_INPUTS
 from deepcontext.profiler.model.metric_rows import MetricRows
@@ -58,7 +58,7 @@ def _profile(
 
 
 def test_an_encoder_that_repeats_itself_beside_a_decoder_is_told(make_profile: MakeProfile) -> None:
-    (finding,) = repeated_inputs(_profile(make_profile))
+    (finding,) = run_analyzers(_profile(make_profile), only=["model_calls"])
     assert finding.title == (
         "sample.py:7 (sample) computes the same again and again: 20 of 20 compared operators had the inputs "
         "of an earlier call, 50% of the time in operators"
@@ -77,4 +77,4 @@ def test_an_encoder_that_repeats_itself_beside_a_decoder_is_told(make_profile: M
     ids=["all repeat", "a third repeats", "one after the other", "one window", "nothing else"],
 )
 def test_other_repetitions_are_not_told(make_profile: MakeProfile, changed: dict[str, Any]) -> None:
-    assert not repeated_inputs(_profile(make_profile, **changed))
+    assert not run_analyzers(_profile(make_profile, **changed), only=["model_calls"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import loading_lines
+from deepcontext.analyzers.shared import worker_waits
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.summaries.loader_workers import LoaderTime
@@ -44,7 +44,7 @@ def _told(make_profile: MakeProfile, times: LoaderTime, *, cores: int = 2) -> Fi
     )
     evidence = {"wait_ns": 8 * SECOND_NS, "worker_count": times.at_once}
     finding = Finding("data_loading", Severity.HIGH, "waits", (1,), evidence, advice="other advice")
-    return loading_lines.with_workers(profile, finding, times)
+    return worker_waits.with_workers(profile, finding, times)
 
 
 def test_python_for_each_sample_can_be_avoided(make_profile: MakeProfile) -> None:

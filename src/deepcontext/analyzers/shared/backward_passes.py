@@ -5,15 +5,20 @@ Does not judge.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
+
+_MOST_UNLINKED: Final = 0.1
+_MADE: Final = "Backward"
 
 
 def passes_from_scalars(profile: Profile) -> int:
@@ -31,3 +36,25 @@ def backward_line(profile: Profile) -> source_locations.Location | None:
     calls = source_locations.nodes_named(profile, FrameKind.PYTHON, {"backward", "grad"})
     lines = source_locations.by_line(source_locations.outermost(calls), HOST_TIME_NS.name)
     return lines[0] if lines and lines[0].frame is not None else None
+
+
+def links_backwards(profile: Profile) -> bool:
+    """Return whether most nodes of autograd that ran are below the forward operator that made them.
+
+    What adds up gradients, and what a call of `backward` does itself, has no forward operator.
+    """
+    tree = profile.tree
+    is_operator = profile.is_kind(FrameKind.OPERATOR)
+    is_forward = (is_operator & (tree.phase != Phase.BACKWARD)) | profile.is_kind(FrameKind.MODULE)
+    backward = made_by_autograd(profile) & (tree.phase == Phase.BACKWARD)
+    outermost = np.flatnonzero(backward & ~tree.below(backward))
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[outermost]
+    unlinked = calls[~tree.below(is_forward)[outermost]].sum()
+    return bool(unlinked <= _MOST_UNLINKED * calls.sum())
+
+
+def made_by_autograd(profile: Profile) -> source_locations.Mask:
+    """Return which nodes are of autograd (AddmmBackward0, CompiledFunctionBackward), shape (nodes,)."""
+    return source_locations.nodes_named(
+        profile, FrameKind.OPERATOR, lambda name: _MADE in name
+    ).mask()

@@ -6,13 +6,10 @@ tensors were made at the line in question, or where all that was ever made there
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.summaries.holders import Holder, holders
@@ -32,20 +29,6 @@ _LEAST_GRAPHS: Final = 0.5
 def holder_of(profile: Profile, file: str, line: int) -> Holder | None:
     """Return the object with most tensors made at a line."""
     return next((each for each in _holders(profile) if each.made_at(file, line)), None)
-
-
-def with_holder(profile: Profile, finding: Finding) -> Finding:
-    """Add to a finding about memory which object keeps the tensors that were made at its first node."""
-    frames = [frame for frame in profile.path(finding.nodes[0]) if frame.kind is FrameKind.PYTHON]
-    frame = frames[-1] if frames else None
-    holder = holder_of(profile, frame.file, frame.line) if frame else None
-    if holder is None:
-        return finding
-    return dataclasses.replace(
-        finding,
-        title=f"{finding.title}; {text(holder)}",
-        evidence={**finding.evidence, **evidence(holder)},
-    )
 
 
 def text(holder: Holder) -> str:
@@ -79,34 +62,21 @@ def advice(holder: Holder) -> str:
     return "bound it (collections.deque(maxlen=...)), or keep what is needed of each tensor on the host"
 
 
-def kept_graphs(profile: Profile) -> list[Finding]:
-    """Report the object that keeps most graphs of all past steps, where steps are not marked.
+def kept_graphs(profile: Profile) -> list[tuple[Holder, Frame | None, tuple[int, ...]]]:
+    """Return the object that keeps most graphs of all past steps, and where these were made.
 
     A loss that is kept after its backward keeps little, so the tensors themselves must be large.
     """
     if step_count(profile) < _FEWEST_STEPS and (profile.tree.phase == Phase.BACKWARD).any():
         return []  # few steps: all that was made may be alive
     return [
-        _finding(profile, each)
+        (each, *_line(profile, each))
         for each in _holders(profile)
         if each.with_graph >= max(_FEWEST, _LEAST_GRAPHS * each.tensors)
         and each.kept_share >= _LEAST_KEPT
         and each.size_bytes >= _LEAST_BYTES
         and each.places
     ][:1]
-
-
-def _finding(profile: Profile, holder: Holder) -> Finding:
-    frame, nodes = _line(profile, holder)
-    return Finding(
-        id="memory",
-        severity=Severity.WARNING,
-        title=f"{text(holder)}, made at {source_locations.location_text(profile, frame)}: none was freed",
-        nodes=nodes,
-        evidence=evidence(holder),
-        advice=advice(holder),
-        misleads="a backward through all of them follows",
-    )
 
 
 def _line(profile: Profile, holder: Holder) -> tuple[Frame | None, tuple[int, ...]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.called_operators import (
     NO_FUNCTION,
@@ -20,7 +21,6 @@ from deepcontext.analyzers.shared.called_operators import (
     functions_of_nodes,
     module_calls,
 )
-from deepcontext.analyzers.shared.operator_names import DRAWS, JOINS, READS_VALUE
 from deepcontext.analyzers.shared.repeated_work import steps_or_passes
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -40,12 +40,6 @@ _LEAST_SAMPLES: Final = 100
 _LEAST_SAMPLES_A_STEP: Final = 8
 # Operators of batches, or of large samples, take longer; shorter ones are mostly their call.
 _MOST_OPERATOR_NS: Final = 50_000
-PICKS: Final = DRAWS | frozenset(
-    f"aten::{name}" for name in ("argmax", "max", "topk", "sort", "multinomial")
-)
-_ADDS_BATCH: Final = frozenset({"aten::unsqueeze"})
-# A loop over a tensor takes its rows.
-_TAKES_ROWS: Final = frozenset({"aten::unbind"})
 _CELLS: Final = ("lstm", "gru", "rnn")
 
 
@@ -79,8 +73,9 @@ class Functions:
     called: Mask
     calls: Ints
 
-    def count(self, names: frozenset[str], function: int) -> int:
-        """Return the number of calls of operators with these names by a function."""
+    def count(self, classes: str, function: int) -> int:
+        """Return the number of calls of operators of some classes by a function."""
+        names = catalogue.operators(classes)
         which = source_locations.operators(self.profile, names).mask() & self.called
         return int(self.calls[which & (self.of_node == function)].sum())
 
@@ -124,12 +119,12 @@ def takes_single_samples(profile: Profile, functions: Functions, model: Model) -
     least = _LEAST_SAMPLES_A_STEP if model.has_backward else _LEAST_SAMPLES
     if model.calls < _LEAST_SAMPLES or model.calls_a_step < least:
         return False
-    if functions.count(_ADDS_BATCH, model.function) < model.calls:
+    if functions.count("adds_batch", model.function) < model.calls:
         return False
-    if not functions.count(_TAKES_ROWS, model.function):
+    if not functions.count("takes_rows", model.function):
         return False
     # The next input may depend on a value that was read, drawn or appended.
-    depends = functions.count(PICKS | READS_VALUE | JOINS, model.function)
+    depends = functions.count("picks reads_value joins", model.function)
     names, mean_ns = _operators_of(profile, model)
     is_recurrent = any(cell in name for name in names for cell in _CELLS)
     return 2 * depends < model.calls and not is_recurrent and mean_ns <= _MOST_OPERATOR_NS

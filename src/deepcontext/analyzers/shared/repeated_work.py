@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.backward_passes import passes_from_scalars
-from deepcontext.analyzers.shared.operator_names import DRAWS
 from deepcontext.analyzers.shared.value_reads import asked_reads
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
@@ -33,6 +33,9 @@ def dependent_runs(profile: Profile, is_user: source_locations.Mask) -> dict[tup
 
     The next run of such a function may depend on the sample or the value of the run before.
     """
-    draws = source_locations.operators(profile, DRAWS).mask() | asked_reads(profile).mask()
+    draws = (
+        source_locations.operators(profile, catalogue.operators("draws")).mask()
+        | asked_reads(profile).mask()
+    )
     found = source_locations.by_function(Query(profile, draws), HOST_TIME_NS.name, is_user=is_user)
     return {(each.frame.file, each.frame.name): each.count for each in found if each.frame}

@@ -48,6 +48,7 @@ GPU_TIME: Final = GPU_TIME_NS.name
 DEVICE_TIME: Final = DEVICE_TIME_NS.name
 JAX_LAUNCHES: Final = PROGRAM_LAUNCH_COUNT.name
 _CUTLASS: Final = re.compile(r"cutlass::Kernel2?<(\w+)")
+_LITTLE: Final = 0.03
 COMPILING: Final = "torch.compile: compiling"
 # A smaller total was set-up time, whose shares say nothing about the program.
 LEAST_TOTAL_NS: Final = 10_000_000
@@ -117,6 +118,11 @@ def _is_mostly_untimed(profile: Profile) -> bool:
     sampling = (jax_programs.section(profile) or {}).get("sampling", {})
     untimed = int(sampling.get("unsampled_launches", 0))
     return untimed > _MOST_UNTIMED * total(profile, JAX_LAUNCHES)
+
+
+def little(profile: Profile, metric: str) -> float:
+    """Return a cost below which no place is looked at, in the metric's unit."""
+    return _LITTLE * total(profile, metric)
 
 
 def bound(profile: Profile, metric: str, saved: int, assumption: str) -> Gain:
@@ -407,6 +413,50 @@ def in_functions_of(profile: Profile, nodes: Ints) -> Mask:
     function = (frames.file.astype(np.int64) << 32) | frames.name
     of_node = np.where(owner == NO_NODE, -1, function[tree.frame[owner]])
     return np.isin(of_node, of_node[nodes])
+
+
+def in_files(profile: Profile, accepts: Callable[[str], bool]) -> Mask:
+    """Return which nodes are Python frames of accepted files, with "/" as separator, shape (nodes,)."""
+    frames = profile.frames
+    files = [
+        number
+        for number in map(int, np.unique(frames.file))
+        if accepts(frames.strings[number].replace("\\", "/"))
+    ]
+    is_python = frames.kind == FrameKind.PYTHON
+    return np.asarray((np.isin(frames.file, files) & is_python)[profile.tree.frame])
+
+
+def place_text(profile: Profile, node: int) -> str:
+    """Return the line of the program that a node belongs to, as text."""
+    return location_text(profile, frame_of(profile, node))
+
+
+def frame_of(profile: Profile, node: int) -> Frame | None:
+    """Return the nearest frame of user code at or above a node."""
+    owner = int(climb(profile, np.array([node]), profile.is_user_code())[0])
+    return None if owner == NO_NODE else profile.frame(owner)
+
+
+def functions_like(profile: Profile, frame: Frame) -> Mask:
+    """Return which nodes are frames of a frame's function, at any of its lines, shape (nodes,)."""
+    frames = profile.frames
+    same = np.array(
+        [
+            frames.strings[int(name)] == frame.name and frames.strings[int(file)] == frame.file
+            for name, file in zip(frames.name.tolist(), frames.file.tolist(), strict=True)
+        ],
+        np.bool_,
+    )
+    return np.asarray((same & frames.is_user_code())[profile.tree.frame])
+
+
+def in_lines_of(profile: Profile, nodes: Ints) -> Mask:
+    """Return which nodes belong to the lines of user code that `nodes` belong to, shape (nodes,)."""
+    owner = nearest_user(profile)
+    line = line_numbers(profile)
+    of_node = np.where(owner == NO_NODE, 0, line[profile.tree.frame[owner]])
+    return np.asarray(np.isin(of_node, of_node[nodes]) & (of_node != 0))
 
 
 def below_findings(profile: Profile, findings: Sequence[Finding]) -> Mask:

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.called_operators import functions_of_nodes
-from deepcontext.analyzers.shared.operator_names import (
-    DENSE,
-    INDEX_BY_MASK,
-    MAKES_INDICES,
-    READS_VALUE,
-)
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.query import Query
@@ -54,7 +49,9 @@ def asked_reads(profile: Profile) -> Query:
     """Select the reads of tensors' values by Python code, on any device."""
 
     def compute() -> Query:
-        reads = source_locations.operators(profile, READS_VALUE).phase("none", "forward", "other")
+        reads = source_locations.operators(profile, catalogue.operators("reads_value")).phase(
+            "none", "forward", "other"
+        )
         reads = source_locations.outermost(reads)
         return Query(profile, reads.mask() & ~_within_operators(profile))
 
@@ -64,7 +61,9 @@ def asked_reads(profile: Profile) -> Query:
 def _within_operators(profile: Profile) -> source_locations.Mask:
     """Return which nodes an operator called, except for indexing by a mask, shape (nodes,)."""
     tree = profile.tree
-    masked = source_locations.nodes_named(profile, FrameKind.OPERATOR, INDEX_BY_MASK).mask()
+    masked = source_locations.nodes_named(
+        profile, FrameKind.OPERATOR, catalogue.operators("index_by_mask")
+    ).mask()
     asker = tree.nearest(~masked)[tree.parent]
     return np.asarray((profile.frames.kind == FrameKind.OPERATOR)[tree.frame[asker]])
 
@@ -84,7 +83,9 @@ def _computing(profile: Profile, functions: source_locations.Ints) -> source_loc
     """Return the functions that run modules or products, or are called by a module."""
     tree = profile.tree
     modules = profile.is_kind(FrameKind.MODULE)
-    products = source_locations.nodes_named(profile, FrameKind.OPERATOR, DENSE).mask()
+    products = source_locations.nodes_named(
+        profile, FrameKind.OPERATOR, catalogue.operators("dense")
+    ).mask()
     is_above = tree.at_or_above(modules | products)
     is_user = profile.is_user_code()[tree.frame]
     return np.unique(functions[is_user & (is_above | tree.below(modules))])
@@ -97,7 +98,9 @@ def _drawing(
     if CALL_DURATION_NS.name not in profile.metrics:
         return np.zeros(0, np.int64)
     draws = source_locations.outermost(
-        source_locations.apart(source_locations.operators(profile, MAKES_INDICES))
+        source_locations.apart(
+            source_locations.operators(profile, catalogue.operators("makes_indices"))
+        )
     ).nodes()
     found, inverse = np.unique(functions[draws], return_inverse=True)
     calls = np.zeros(len(found), np.int64)

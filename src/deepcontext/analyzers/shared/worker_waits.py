@@ -8,22 +8,34 @@ that they can get. Does not search for the lines (`loading_lines.py`).
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.loading_lines import cheaper, places_of
 from deepcontext.analyzers.weight import LEAST_WORK_NS
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.loader_workers import LoaderTime
 
 # With workers the wait should vanish: the share from which a loop that waits is reported.
 LEAST_SHARE_WITH_WORKERS: Final = 0.15
+# Of the time in which batches are made: the loop is known to wait, so that the costliest function is worth
+# naming. Fewer than ten samples at the usual rate say little about a share.
+_LEAST_SHARE_OF_LINE: Final = 0.15
+_LEAST_NS: Final = 100_000_000
+# Of a function's time in workers, from which on it consists of operators and of libraries' own code; and
+# its time as a multiple of that of copying the samples into batches (drawing one random number for each
+# element and adding it took nine times as long).
+_OPERATORS: Final = 0.5
+_MOST_PASSES: Final = 15
 # Workers that make all batches in less than this part of the wait do not hold up the loop.
 _IDLE: Final = 0.25
 # Of the time in which batches are made: workers that sleep so long leave the processors to others.
@@ -113,7 +125,7 @@ def wait_of(profile: Profile, times: LoaderTime, wait_ns: int) -> WorkerWait:
     )
 
 
-def judged(profile: Profile, finding: Finding, wait: WorkerWait, saved_ns: int) -> Finding:
+def _judged(profile: Profile, finding: Finding, wait: WorkerWait, saved_ns: int) -> Finding:
     """Return a finding with what its advice saves; it is no warning if this is little."""
     share = saved_ns / max(wait.host_ns, LEAST_WORK_NS)
     most = Severity.of_share(share) if share >= LEAST_SHARE_WITH_WORKERS else Severity.INFO
@@ -142,4 +154,95 @@ def judged(profile: Profile, finding: Finding, wait: WorkerWait, saved_ns: int) 
             "others_ns": wait.others_ns,
             "saved_ns": saved_ns,
         },
+    )
+
+
+def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Finding:
+    """Return a finding about a waiting loop with the line at which its workers spend most time."""
+    if "hand_over_ns" in finding.evidence:
+        return _handed_over(profile, finding, times)
+    # A finding about more workers than cores has no time of waiting.
+    is_wait = finding.evidence.get("worker_count") and "wait_ns" in finding.evidence
+    if not is_wait or not times.lines:
+        return finding
+    wait = wait_of(profile, times, int(finding.evidence["wait_ns"]))
+    if wait.is_idle:
+        finding = dataclasses.replace(finding, advice=_IDLE_ADVICE)
+        return _judged(profile, finding, wait, wait.saved_without_workers())
+    of_function: dict[tuple[str, str], Counter[Frame]] = {}
+    for frame, value in times.lines:
+        of_function.setdefault((frame.file, frame.name), Counter())[frame] = value
+    lines = max(of_function.values(), key=Counter.total)
+    value = lines.total()
+    share = value / times.making_ns
+    is_known = share >= _LEAST_SHARE_OF_LINE and value >= _LEAST_NS
+    # Operators work on whole tensors already; Python and calls for each sample can be avoided.
+    is_whole = _works_on_whole_arrays(times, lines)
+    if is_known and not wait.is_asleep and not is_whole:
+        advice, saved = cheaper(places_of(profile, lines)), wait.saved_by_line(share)
+    else:
+        saved = wait.saved_by_more_workers()
+        advice = _MORE_WORKERS if wait.is_asleep else _MORE_PROCESSORS if saved else ""
+    if is_known:
+        verb = "wait" if wait.is_asleep else "spend"
+        finding = dataclasses.replace(
+            finding,
+            title=f"{finding.title}; its workers {verb} {share:.0%} of their time at "
+            f"{places_of(profile, lines)}",
+            evidence={**finding.evidence, "line_ns": value, "line_share": share},
+        )
+    if advice:
+        finding = dataclasses.replace(finding, advice=f"{advice}; or {finding.advice}")
+    return _judged(profile, finding, wait, saved)
+
+
+def _works_on_whole_arrays(times: LoaderTime, lines: Counter[Frame]) -> bool:
+    """Return whether the lines of a function mostly compute on whole arrays, which leaves little to save.
+
+    These are operators, and libraries that need no lock of Python's, if their time is that of a few passes
+    over the batch. A library that takes longer does more than the batch shows, for example on a larger
+    picture.
+    """
+    value = lines.total()
+    in_operators, in_libraries = (
+        sum(time for frame, time in rows if frame in lines)
+        for rows in (times.in_operators, times.in_libraries)
+    )
+    if value > _MOST_PASSES * times.copying_ns:
+        in_libraries = 0
+    return in_operators + in_libraries >= _OPERATORS * value
+
+
+_MORE_WORKERS: Final = (
+    "start more workers, also more than cores: they wait for a disk, a network or a lock, and use no "
+    "processor meanwhile"
+)
+_MORE_PROCESSORS: Final = (
+    "start more workers: they make batches all the time, and processors are idle meanwhile"
+)
+_IDLE_ADVICE: Final = (
+    "load without workers (num_workers=0): they make all batches in a fraction of the time in which the "
+    "loop waits, which goes into starting the workers and handing the batches over; if workers are needed "
+    "in longer epochs, keep them alive with persistent_workers=True"
+)
+
+
+def _handed_over(profile: Profile, found: Finding, times: LoaderTime) -> Finding:
+    """Add the line at which the workers make the tensors that they hand over one by one."""
+    made = times.joining or times.lines
+    if not made:
+        return found
+    where = source_locations.location_text(profile, made[0][0])
+    function = f"the collate_fn at {where}" if times.joining else "a collate_fn"
+    title = f"{found.title}; they are made at {where}"
+    return dataclasses.replace(found, title=title, advice=joining_advice(function))
+
+
+def joining_advice(function: str) -> str:
+    """Return what to do about batches of many tensors."""
+    return (
+        "each tensor has its own piece of shared memory and its own message: join the tensors of "
+        f"a field in {function} (torch.cat, and the number of rows of each sample), and split "
+        "them in the loop (torch.split, whose views cost little); or load without workers "
+        "(num_workers=0) if samples are cheap"
     )

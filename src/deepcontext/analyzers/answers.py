@@ -1,0 +1,114 @@
+"""Ask all questions about a profile, and keep one cause of each cost. This file lists the questions once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.causes import one_each
+from deepcontext.analyzers.questions import (
+    backward,
+    between_operators,
+    compiled,
+    device_waits,
+    form,
+    held,
+    launches,
+    limits,
+    loading,
+    many_calls,
+    models,
+    modes,
+    places_only,
+    programs,
+    ranks,
+    table,
+)
+from deepcontext.errors import DeepContextError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
+
+    from deepcontext.analyzers.causes import Cause
+    from deepcontext.analyzers.finding import Finding
+    from deepcontext.profiler.model.profile import Profile
+
+QUESTIONS: Final[tuple[ModuleType, ...]] = (
+    modes,
+    compiled,
+    loading,
+    models,
+    table,
+    backward,
+    form,
+    many_calls,
+    between_operators,
+    launches,
+    programs,
+    limits,
+    device_waits,
+    held,
+    ranks,
+    places_only,
+)
+
+
+def answers(profile: Profile) -> list[Finding]:
+    """Return the findings of all questions, before they are weighed; computed once for a profile.
+
+    Raises:
+        UserError: a question failed; the message names it.
+    """
+    return profile.once(answers, lambda: one_each(profile, _causes(profile)))
+
+
+def _causes(profile: Profile) -> Iterable[Cause]:
+    for question in QUESTIONS:
+        try:
+            yield from list(question.find(profile))
+        except DeepContextError:
+            raise
+        except Exception as error:
+            name = question.__name__.rpartition(".")[2]
+            raise UserError(
+                f"question '{name}' failed: {type(error).__name__}: {error}; report the error to "
+                "the authors of deepcontext"
+            ) from error
+
+
+def _of(name: str) -> Callable[[Profile], list[Finding]]:
+    return lambda profile: [each for each in answers(profile) if each.id == name]
+
+
+def _analyzer(name: str, question: str, *, names_place_only: bool = False) -> Analyzer:
+    return Analyzer(name, question, _of(name), names_place_only=names_place_only)
+
+
+# Findings are grouped by what a user looks at, and so are the pages of the reference.
+ALL: Final[tuple[Analyzer, ...]] = (
+    # One cause, one finding: where another analyzer gives the reason, the place is not told again.
+    _analyzer("hotspot", "does one line take much of the time?", names_place_only=True),
+    _analyzer("kernel_fusion", "could one operator replace many small ones?"),
+    _analyzer("forward_backward", "does a backward take many times its forward?"),
+    _analyzer("data_loading", "does the step wait for its data?"),
+    _analyzer("synchronisation", "where does the host wait for the device?"),
+    _analyzer("host_work", "does Python work between operators in each step?"),
+    _analyzer("copies", "is time spent on copying and converting tensors?"),
+    _analyzer("recompilation", "is the same function compiled again and again?"),
+    _analyzer("settings", "is a mode on that costs time and has no use here?"),
+    _analyzer("model_calls", "does a model run sample by sample, or on the same tokens again?"),
+    _analyzer("padding", "is most of each batch padding, or ignored by the loss?"),
+    _analyzer("cheaper_operator", "does a cheaper operator compute what is used of a result?"),
+    _analyzer("precision", "do matrix products run in a wider type than needed?"),
+    _analyzer("far_from_peak", "is an operator far from what the machine can do?"),
+    _analyzer("device_starvation", "does the GPU wait for the host?"),
+    _analyzer("stall_reasons", "what do the hot kernels wait for?"),
+    _analyzer("launch_configuration", "do launches fill the GPU?"),
+    _analyzer(
+        "memory", "which lines hold memory at the peak, allocate all the time, or only grow?"
+    ),
+    _analyzer("jax_fusion", "what do operations and fusions of XLA cost?"),
+    _analyzer("rank_imbalance", "does one rank of a job hold up the others?"),
+    _analyzer("straggler", "which ranks come last to collectives, and how often?"),
+)

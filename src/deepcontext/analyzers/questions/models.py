@@ -1,0 +1,293 @@
+"""Does a model run one sample at a time, on the same tokens or inputs again, or on values that nobody needs?
+
+Judges modules that the program calls outside of other modules (`shared/model_runs.py`), and parts of a
+program whose inputs repeat while those of others vary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import catalogue
+from deepcontext.analyzers.causes import HOST, Cause, at_place
+from deepcontext.analyzers.shared import source_locations as at
+from deepcontext.analyzers.shared.backward_passes import backward_line, passes_from_scalars
+from deepcontext.analyzers.shared.called_operators import called_modules, module_calls
+from deepcontext.analyzers.shared.model_runs import (
+    LEAST_SHARE,
+    Functions,
+    Model,
+    functions_of,
+    models,
+    takes_single_samples,
+)
+from deepcontext.analyzers.shared.places import ALLOCATED, Places, is_even, query_of
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import (
+    CALL_DURATION_NS,
+    COMPARISON_WINDOW,
+    IGNORED_TARGETS,
+    LOSS_TARGETS,
+    REPEATED_INPUTS,
+)
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deepcontext.profiler.model.profile import Profile
+
+_FEWEST_TOKENS: Final = 20
+_LEAST_GROWTH: Final = 2.0
+# Backward: passes, runs of a backward for each forward (training on derivatives runs a few), and by the
+# passes.
+_FEWEST_PASSES: Final = 16
+_FEWEST_RUNS: Final = 8
+_LEAST_RUNS_A_PASS: Final = 0.25
+# Comparisons of inputs with those of earlier calls: of one operator, of all in a part; shares that repeat
+# (the first calls with a new input differ), in a part and in what varies; time of what varies meanwhile.
+_FEWEST_COMPARED: Final = 3
+_FEWEST_IN_PART: Final = 8
+_LEAST_SAME: Final = 0.4
+_MOST_SAME_OF_VARYING: Final = 0.25
+_LEAST_OF_PART: Final = 0.9
+_LEAST_VARYING: Final = 0.1
+_FEWEST_LOOKS: Final = 3
+_LEAST_IGNORED: Final = 0.5
+_FEWEST_BATCHES: Final = 5
+_MOST_FILLED: Final = 0.5
+
+
+def find(profile: Profile) -> Iterator[Cause]:
+    """Return what models compute in vain."""
+    whole = at.judged_total(profile, HOST)
+    if not whole or CALL_DURATION_NS.name not in profile.metrics:
+        return
+    functions = functions_of(profile)
+    for model in models(profile, functions.of_node, LEAST_SHARE * whole):
+        if _computes_prefix_again(profile, functions, model):
+            yield _of_model(profile, "prefix_computed_again", model)
+        elif takes_single_samples(profile, functions, model):
+            # What the function does with each result is done for each batch then, too.
+            inside = profile.tree.outermost(functions.of_node == model.function)
+            around = int(profile.inclusive(HOST)[inside].sum())
+            yield _of_model(profile, "one_sample_at_a_time", model, around)
+    yield from _repeated_inputs(profile)
+    yield from _earlier_steps(profile)
+    if ALLOCATED in profile.metrics:
+        yield from _ignored_targets(profile, whole)
+        yield from _padded_batches(profile)
+
+
+def _of_model(profile: Profile, key: str, model: Model, saved: int | None = None) -> Cause:
+    return Cause(
+        key=key,
+        nodes=(model.node,),
+        frame=at.frame_of(profile, model.node),
+        metric=HOST,
+        value=model.value,
+        saved=saved,
+        words={"name": profile.frame(model.node).name, "calls": model.calls},
+        evidence={"calls_count": model.calls},
+    )
+
+
+def _computes_prefix_again(profile: Profile, functions: Functions, model: Model) -> bool:
+    """Return whether the model's input grows by what the function picks from its output."""
+    if model.has_backward or model.calls < _FEWEST_TOKENS:
+        return False
+    appended = functions.count("joins", model.function)
+    picked = functions.count("picks", model.function)
+    if 2 * min(appended, picked) < model.calls:
+        return False
+    grows = _grows_evenly(profile, model)
+    linear = at.operators(profile, catalogue.operators("linear")).nodes()
+    linear = linear[(linear >= model.node) & (linear < profile.tree.subtree_end[model.node])]
+    value = profile.inclusive(HOST)[linear]
+    return int(value[grows[linear]].sum()) * 2 >= int(value.sum()) > 0
+
+
+def _grows_evenly(profile: Profile, model: Model) -> at.Mask:
+    """Return which linear layers allocate sizes that are spread evenly between two limits, shape (nodes,)."""
+    tree, rows = profile.tree, profile.metrics.get(ALLOCATED)
+    found = np.zeros(len(tree), np.bool_)
+    if rows is None or rows.minimum is None or rows.maximum is None or rows.m2 is None:
+        return found
+    linear = tree.nearest(at.operators(profile, catalogue.operators("linear")).mask())
+    low, high = rows.minimum.astype(np.float64), rows.maximum.astype(np.float64)
+    count = np.maximum(rows.count, 1)
+    grows = is_even(low, high, rows.total / count, np.sqrt(rows.m2 / count))
+    grows &= (high >= _LEAST_GROWTH * low) & (rows.count >= _FEWEST_TOKENS)
+    grows &= (rows.node >= model.node) & (rows.node < tree.subtree_end[model.node])
+    which = linear[rows.node[grows]]
+    found[which[which != NO_NODE]] = True
+    return found
+
+
+def _repeated_inputs(profile: Profile) -> Iterator[Cause]:
+    """Find parts that compute the same in each call, while other parts compute something new.
+
+    Inputs are compared by some elements, weights too, in short windows. What varies ran at the same time, so
+    that a benchmark that repeats one call is no cause.
+    """
+    rows = profile.metrics.get(COMPARISON_WINDOW.name)
+    if rows is None or rows.minimum is None or rows.maximum is None:
+        return
+    tree = profile.tree
+    count, first, last = np.zeros((3, len(tree)), np.int64)
+    count[rows.node], first[rows.node], last[rows.node] = rows.count, rows.minimum, rows.maximum
+    is_forward = ~np.isin(tree.phase, (Phase.BACKWARD, Phase.OPTIMIZER))
+    outermost = at.outermost(Query(profile, (count > 0) & is_forward)).mask()
+    again = exclusive_or_zeros(profile, REPEATED_INPUTS.name)
+    is_known = outermost & (count >= _FEWEST_COMPARED)
+    same, varying = (
+        is_known & (again >= _LEAST_SAME * count),
+        is_known & (again <= _MOST_SAME_OF_VARYING * count),
+    )
+    value = np.where(outermost, profile.inclusive(HOST), 0)
+    of_same, of_all = tree.inclusive(np.where(same, value, 0)), tree.inclusive(value)
+    parts = (of_same > 0) & (of_same >= _LEAST_OF_PART * of_all)
+    parts &= tree.inclusive(np.where(varying, value, 0)) == 0
+    parts &= tree.inclusive(np.where(same, count, 0)) >= _FEWEST_IN_PART
+    parts &= ~profile.is_kind(FrameKind.ROOT, FrameKind.THREAD)
+    chosen = np.zeros(len(tree), np.bool_)
+    for node in tree.outermost(parts).tolist():
+        inside = slice(node, int(tree.subtree_end[node]))
+        low, high = int(first[inside][same[inside]].min()), int(last[inside][same[inside]].max())
+        meanwhile = varying & (2 * first <= low + high) & (2 * last >= low + high)
+        beside = int(value[meanwhile].sum())
+        chosen[node] = low < high and beside >= _LEAST_VARYING * int(of_same[node])
+    for location in at.by_line(Query(profile, chosen), HOST, at.little(profile, HOST)):
+        within = tree.at_or_below(query_of(profile, location.nodes).mask())
+        modules = at.outermost(Query(profile, within & profile.is_kind(FrameKind.MODULE))).nodes()
+        names = {at.without_inner(profile.frame(node).name) for node in modules.tolist()}
+        counted: dict[str, int | float | str] = {
+            "compared_count": int(count[within].sum()),
+            "repeated_count": int(again[within].sum()),
+        }
+        text = f" ({', '.join(sorted(names)[:3])})" if names else ""
+        words = {"names": text, **counted}
+        yield at_place("same_inputs_again", location, words=words, evidence=counted)
+
+
+def _earlier_steps(profile: Profile) -> Iterator[Cause]:
+    """Find backward passes through the graphs of earlier steps, because a state was not detached.
+
+    A pass runs a node of the graph at most once. Loops that start several passes for one forward (Jacobians)
+    have fewer forwards than passes, and are left out.
+    """
+    metric, passes = at.cost_metric(profile), passes_from_scalars(profile)
+    if not metric or metric == at.DEVICE_TIME or passes < _FEWEST_PASSES:
+        return
+    calls, tree = counts_or_zeros(profile, CALL_DURATION_NS.name), profile.tree
+    is_operator = profile.is_kind(FrameKind.OPERATOR)
+    parent = np.maximum(tree.parent, 0)
+    backward = is_operator & (tree.phase == Phase.BACKWARD) & is_operator[parent]
+    nodes = np.flatnonzero(backward & (tree.phase[parent] != Phase.BACKWARD))
+    forwards = calls[tree.parent[nodes]]
+    least = max(_FEWEST_RUNS, _LEAST_RUNS_A_PASS * passes)
+    is_repeated = (forwards >= passes) & (calls[nodes] >= least * forwards)
+    nodes, forwards = nodes[is_repeated], forwards[is_repeated]
+    spent = profile.inclusive(metric)[nodes]
+    saved = int((spent * (1 - forwards / np.maximum(calls[nodes], 1))).sum())
+    if not len(nodes):
+        return
+    nodes = nodes[np.argsort(-spent, kind="stable")]
+    runs, once = int(calls[nodes[0]]), int(calls[tree.parent[nodes[0]]])
+    line = backward_line(profile)
+    yield Cause(
+        key="backward_through_earlier_steps",
+        nodes=nodes.tolist(),
+        shown=(*nodes[:4].tolist(), *(line.nodes[:4] if line else ())),
+        frame=at.frame_of(profile, int(nodes[0])),
+        metric=metric,
+        value=saved,
+        words={
+            "times": runs / once,
+            "backward": at.location_text(profile, line.frame if line else None),
+        },
+        evidence={"backward_calls_count": runs, "forward_calls_count": once},
+    )
+
+
+def _ignored_targets(profile: Profile, whole: int) -> Iterator[Cause]:
+    """Find last layers and losses that compute on positions whose targets the loss ignores."""
+    looks = counts_or_zeros(profile, LOSS_TARGETS.name)
+    if not looks.any():
+        return
+    tree, places = profile.tree, Places.of(profile)
+    operators = Query(profile, profile.is_kind(FrameKind.OPERATOR))
+    of_node = tree.nearest(at.outermost(operators).mask())
+    made = places.largest(backward=False)
+    for loss in np.unique(of_node[(looks > 0) & (of_node != NO_NODE)]).tolist():
+        inside = (of_node == loss) & (looks > 0)
+        seen, ignored = (
+            int(exclusive_or_zeros(profile, each.name)[inside].sum())
+            for each in (LOSS_TARGETS, IGNORED_TARGETS)
+        )
+        if int(looks[inside].sum()) < _FEWEST_LOOKS or ignored < _LEAST_IGNORED * seen:
+            continue
+        # The layer whose result is as large as the log probabilities of the loss, and called as often.
+        linear = at.operators(profile, catalogue.operators("linear")).nodes()
+        alike = (places.calls[linear] == places.calls[loss]) & (made[linear] == max(made[loss], 1))
+        layers = linear[alike].tolist()
+        spent = int(places.time[[loss, *layers]].sum())
+        value = round(spent * ignored / seen)
+        what = f"the result of {at.place_text(profile, layers[0])}" if layers else "its input"
+        yield Cause(
+            key="ignored_targets",
+            nodes=(*layers[:7], loss),
+            frame=at.frame_of(profile, loss),
+            metric=HOST,
+            value=value,
+            words={"ignored": ignored / seen, "what": what, "spent": spent / whole},
+            evidence={"ignored_share": ignored / seen},
+        )
+
+
+def _padded_batches(profile: Profile) -> Iterator[Cause]:
+    """Find functions that fill only a small part of the buffers that they make for a model.
+
+    Silent where the samples come from elsewhere, because their size is then unknown.
+    """
+    places, tree = Places.of(profile), profile.tree
+    makes, fills = places.mask("buffers"), places.mask("copies_values")
+    # `torch.tensor(values)` makes an empty one, too: that is a sample.
+    samples_at = np.zeros(len(tree), np.bool_)
+    from_python = at.operators(profile, catalogue.operators("from_python")).nodes()
+    samples_at[tree.parent[from_python]] = True
+    makes = makes & ~samples_at[tree.parent]
+    size, rows = profile.inclusive(ALLOCATED), profile.metrics[ALLOCATED]
+    inside = tree.at_or_below(makes)
+    for function in np.intersect1d(places.function[makes], places.function[fills]).tolist():
+        nodes = np.flatnonzero(makes & (places.function == function))
+        count = int(places.calls[nodes].max())
+        copies = int(places.calls[fills & (places.function == function)].sum())
+        samples = (places.function[rows.node] == function) & ~inside[rows.node]
+        made, filled = int(rows.count[samples].sum()), int(rows.total[samples].sum())
+        buffered = int(size[nodes].sum())
+        # Samples that were made elsewhere are not among the bytes.
+        is_known = count >= _FEWEST_BATCHES and made >= copies >= count
+        models_called = called_modules(profile)
+        calls = module_calls(profile, models_called)
+        # A buffer for each call of the model is a batch; others are caches and results.
+        is_batch = ((calls <= 2 * count) & (2 * calls >= count)).any()
+        if not is_known or not is_batch or filled > _MOST_FILLED * buffered:
+            continue
+        nodes = nodes[np.argsort(-size[nodes], kind="stable")]
+        part = filled / buffered
+        # Attention takes the square of the length.
+        value = round(int(profile.inclusive(HOST)[models_called].sum()) * (1 - part * part))
+        yield Cause(
+            key="padded_batches",
+            nodes=nodes.tolist(),
+            frame=at.frame_of(profile, int(nodes[0])),
+            metric=HOST,
+            value=min(value, total(profile, HOST)),
+            words={"filled": part},
+            evidence={"batches_count": count, "padding_share": 1 - part},
+        )

@@ -1,0 +1,107 @@
+"""What files and functions of libraries do for their caller: saving, printing, asking, or their own work.
+
+Data about names. Does not judge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.package import Origin, package_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+_SAVING: Final = "torch/serialization.py"
+# A framework whose functions do what their caller asks for: told where this can be cheaper.
+_ARRAYS: Final = "numpy"
+# `numpy/_core/` since NumPy 2, `numpy/core/` before.
+_EINSUM: Final = "core/einsumfunc.py"
+# Methods of tensors that make texts: dozens of small operators and Python between them.
+_PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
+_LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
+# Flatten the arguments of a jitted function in Python, in each call.
+_FLATTENING: Final = frozenset({"jax", "flax", "haiku", "dm_haiku", "equinox", "optax"})
+_WRITING: Final = frozenset({"json", "pickle", "csv", "yaml", "pathlib", "zipfile", "shutil"})
+# Functions of the standard library that answer at once, by the end of the file's path. `Event.wait` and
+# `poll` use a processor only with a timeout of nearly nothing; consumers of many small things spend as much
+# in `Queue.get`.
+_QUEUE: Final = frozenset(
+    f"Queue.{name}" for name in ("get_nowait", "empty", "qsize", "full", "put_nowait")
+)
+_ASKING: Final = {
+    "/queue.py": _QUEUE,
+    "/asyncio/queues.py": _QUEUE,
+    "/multiprocessing/queues.py": frozenset({"Queue.get_nowait", "Queue.empty", "Queue.qsize"}),
+    "/multiprocessing/connection.py": frozenset({"_ConnectionBase.poll"}),
+    "/multiprocessing/pool.py": frozenset({"ApplyResult.ready"}),
+    "/multiprocessing/process.py": frozenset({"BaseProcess.is_alive"}),
+    "/concurrent/futures/_base.py": frozenset({"Future.done", "Future.running"}),
+    "/threading.py": frozenset({"Event.is_set", "Event.isSet", "Event.wait", "Thread.is_alive"}),
+}
+
+
+def frames(profile: Profile, accepts: Callable[[Frame], bool]) -> npt.NDArray[np.bool_]:
+    """Return which frames are accepted, shape (frames,); computed once for each function."""
+    return profile.once(
+        (frames, accepts), lambda: np.array([accepts(each) for each in profile.frames], np.bool_)
+    )
+
+
+def is_saving(file: str) -> bool:
+    """Return whether a file is the framework's that saves and loads tensors."""
+    return file.replace("\\", "/").endswith(_SAVING)
+
+
+def loads(frame: Frame) -> bool:
+    """Return whether a function reads saved tensors."""
+    return frame.kind is FrameKind.PYTHON and frame.name == "load" and is_saving(frame.file)
+
+
+def prints(frame: Frame) -> bool:
+    """Return whether a function makes a text of a tensor."""
+    return frame.name in _PRINTING
+
+
+def writes(frame: Frame) -> bool:
+    """Return whether a function's file reads or writes files, or logs."""
+    is_log = any(part in frame.file for part in _LOGGING)
+    return is_saving(frame.file) or is_log or package_of(frame.file).name in _WRITING
+
+
+def flattens(package: str) -> bool:
+    """Return whether a package flattens the arguments of each call."""
+    return package in _FLATTENING
+
+
+def is_of_arrays(package: str) -> bool:
+    """Return whether a package computes with arrays for its caller."""
+    return package == _ARRAYS
+
+
+def is_naive_einsum(frame: Frame) -> bool:
+    """Return whether NumPy's einsum itself works: with a path, it spends its time in products."""
+    return frame.name == "einsum" and frame.file.replace("\\", "/").endswith(_EINSUM)
+
+
+def is_question(frame: Frame) -> bool:
+    """Return whether a function tells at once whether there is something to do."""
+    path = frame.file.replace("\\", "/")
+    return any(frame.name in names and path.endswith(end) for end, names in _ASKING.items())
+
+
+def is_framework(frame: Frame) -> bool:
+    """Return whether a frame is a framework's, whose time no line of the program explains."""
+    if frame.kind is FrameKind.MODULE:
+        return True
+    if prints(frame) or is_saving(frame.file) or any(part in frame.file for part in _LOGGING):
+        return False
+    package = package_of(frame.file)
+    return package.name != _ARRAYS and package.origin in {Origin.FRAMEWORK, Origin.GENERATED}
