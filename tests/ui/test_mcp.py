@@ -17,6 +17,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli import app
+from deepcontext.ui.evidence import evidence
 from deepcontext.ui.mcp.answers import Answers
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ def ask(folder: Path, *questions: tuple[str, dict[str, Any]]) -> list[Any]:
 
 def test_an_agent_finds_the_costly_line_and_what_a_change_brought(folder: Path) -> None:
     profile = Profile.load(folder / "before.dcprof")
-    tools, summary, top, operators, paths, findings, source, diff = ask(
+    tools, explained, summary, top, operators, paths, findings, source, diff = ask(
         folder,
+        ("explain", {"file": "before.dcprof"}),
         ("summary", {"file": "before.dcprof"}),
         ("top", {"file": "before.dcprof"}),
         ("top", {"file": "before.dcprof", "of": "operators", "limit": 1}),
@@ -86,6 +88,7 @@ def test_an_agent_finds_the_costly_line_and_what_a_change_brought(folder: Path) 
     )
     assert tools.keys() == {"summary", "top", "paths", "findings", "source", "diff"}
     assert all(tools.values())
+    assert explained == json.loads(json.dumps(evidence(profile)))
     metric = {"name": "host_time_ns", "unit": "ns"}
     assert (summary["total"], summary["metric"]["name"]) == (1000 * MS, "host_time_ns")
     assert summary["findings"] == [each.title for each in run_analyzers(profile)]

@@ -71,6 +71,23 @@ def line_text(file: str, line: int, not_after_ns: int | None = None) -> str:
     return linecache.getline(file, line).strip()
 
 
+def lines_around(file: str, line: int, around: int, not_after_ns: int | None = None) -> str:
+    """Return a line of a source file with those around it, each with its number; "" when unknown.
+
+    Args:
+        file: path of the source file.
+        line: 1-based number.
+        around: lines above, and lines below.
+        not_after_ns: as for `line_text`.
+    """
+    if not line_text(file, line, not_after_ns):
+        return ""
+    content = linecache.getlines(file)
+    first, last = max(line - around, 1), min(line + around, len(content))
+    numbers = range(first, last + 1)
+    return "\n".join(f"{number:>5} {content[number - 1].rstrip()}" for number in numbers)
+
+
 def _typed_text(file: str, line: int) -> str:
     """Return a line of code that was never in a file: a notebook's cell, in the same process."""
     entry = linecache.cache.get(file, ())

@@ -44,6 +44,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     _command("profile", "run a program and write a profile of it", takes_program=True),
     _command("report", "print where the time of a profile went"),
     _command("analyze", "print what to change in a profiled program"),
+    _command("explain", "print one compact document for a colleague or a language model"),
     _command("view", "browse profiles in a browser"),
     _command("diff", "print what changed between two profiles"),
     _command("export", "write a profile for another viewer"),

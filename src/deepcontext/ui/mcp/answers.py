@@ -20,6 +20,7 @@ from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.steps import step_count
 from deepcontext.profiler.summaries.tables import TABLES
+from deepcontext.ui.evidence import evidence
 from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.report.difference import difference_to_dict
 from deepcontext.ui.report.machine import report_to_dict
@@ -80,6 +81,14 @@ class Answers:
             "findings": [finding.title for finding in self._findings(file)],
             "warnings": report["trust"]["warnings"],
         }
+
+    def explain(self, file: str) -> Answer:
+        """Return one compact document: see `deepcontext.ui.evidence`.
+
+        Raises:
+            DeepContextError: the profile cannot be read.
+        """
+        return evidence(self._profile(file), self._load_all(file))
 
     def top(self, file: str, of: str, metric: str | None, limit: int) -> Answer:
         """Return the costliest lines, operators, modules, scopes or kernels.

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS: Final = """\
 Profiles of deep-learning programs (PyTorch, JAX), written by `deepcontext profile train.py`. A profile is a
-file *.dcprof; a job of several processes is a directory *.dcrun. Begin with `summary`, then `findings`
-and `top`; `source` shows what lines cost, `diff` what changed between two profiles. Times are in ns.
-`inclusive` counts what a line or operator calls, `exclusive` does not. A bound of a finding
-is the most that a change can save, not what it will save: measure again after each change."""
+file *.dcprof; a job of several processes is a directory *.dcrun. Begin with `explain`, which has the
+costliest lines with their source; then `findings` and `top`; `source` shows what lines cost, `diff` what
+changed between two profiles. Times are in ns. `inclusive` counts what a line or operator calls,
+`exclusive` does not. A bound of a finding is the most that a change can save, not what it will save:
+measure again after each change."""
 
 
 def make_server(
@@ -40,6 +41,11 @@ def make_server(
         "deepcontext", version=version, instructions=_INSTRUCTIONS, log_level="ERROR"
     )
     answers = Answers(load, load_all)
+
+    @server.tool()
+    def explain(file: str) -> dict[str, Any]:
+        """What limits a program, where the time goes, costly lines with source, findings, and doubts."""
+        return _told(lambda: answers.explain(file))
 
     @server.tool()
     def summary(file: str) -> dict[str, Any]:
