@@ -86,7 +86,7 @@ def test_an_agent_finds_the_costly_line_and_what_a_change_brought(folder: Path) 
         ("source", {"file": "before.dcprof", "source_file": "train.py", "first": 4}),
         ("diff", {"before": "before.dcprof", "after": "after.dcprof"}),
     )
-    assert tools.keys() == {"summary", "top", "paths", "findings", "source", "diff"}
+    assert tools.keys() == {"explain", "summary", "top", "paths", "findings", "source", "diff"}
     assert all(tools.values())
     assert explained == json.loads(json.dumps(evidence(profile)))
     metric = {"name": "host_time_ns", "unit": "ns"}
