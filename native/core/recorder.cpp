@@ -268,12 +268,17 @@ const Level *Recorder::outermostOperator(const Level *level) const {
   return outermost;
 }
 
-uint64_t Recorder::suspendOperator(uint64_t now) {
+uint64_t Recorder::operatorBegan() {
   const Level *level = innermost();
-  if (!level || !(level->is_inside_operator || level->isOperator())) {
+  bool is_inside = level && (level->is_inside_operator || level->isOperator());
+  return is_inside ? outermostOperator(level)->start_ticks : 0;
+}
+
+uint64_t Recorder::suspendOperator(uint64_t now) {
+  uint64_t began = operatorBegan();
+  if (began == 0) {
     return 0;
   }
-  uint64_t began = outermostOperator(level)->start_ticks;
   operator_ticks_.store(operator_ticks_.load(std::memory_order_relaxed) + ticksSince(began, now),
                         std::memory_order_relaxed);
   return began;

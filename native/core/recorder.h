@@ -165,6 +165,9 @@ public:
   /// Python that an operator calls begins: until `resumeOperator`, time is not the operator's.
   /// Returns when the operator began; 0 outside operators.
   uint64_t suspendOperator(uint64_t now);
+  /// When the outermost operator began that the thread is inside; 0 outside operators, and in the
+  /// Python that they call.
+  uint64_t operatorBegan();
   void resumeOperator(uint64_t began, uint64_t now);
 
   // -- levels of strands that do not run

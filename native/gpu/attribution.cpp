@@ -84,11 +84,13 @@ void Attribution::publish(bool is_final) {
     idle_.settle(true);
   }
   graphs.forgetDestroyed(is_final);
-  uint64_t late = 0;
+  uint64_t late = 0, crowded = 0;
   for (const auto &[device, totals] : idle_.totals()) {
     late += totals.late_ns;
+    crowded += totals.crowded;
   }
   counters.late_idle_ns.store(late, std::memory_order_relaxed);
+  counters.crowded.store(crowded, std::memory_order_relaxed);
   slots_.forEach([this](Slot &slot) {
     if (slot.time->count() > slot.launches) {
       slot.launches = slot.time->count();

@@ -28,6 +28,7 @@ struct Counters {
   std::atomic<uint64_t> forced_flushes{0};   // while the program runs
   std::atomic<uint64_t> overhead_ns{0};      // as the vendor reports it
   std::atomic<uint64_t> late_idle_ns{0};     // busy time that came after its gap was counted
+  std::atomic<uint64_t> crowded{0};          // see Exposure
 
   /// For counters that one thread writes: no locked instruction.
   static void bump(std::atomic<uint64_t> &counter, uint64_t by = 1) {
@@ -59,7 +60,8 @@ struct Counters {
         {"early_flushes", &early_flushes},
         {"forced_flushes", &forced_flushes},
         {"overhead_ns", &overhead_ns},
-        {"late_idle_ns", &late_idle_ns}};
+        {"late_idle_ns", &late_idle_ns},
+        {"crowded", &crowded}};
     for (const auto &[name, counter] : all) {
       visit(name, *counter);
     }

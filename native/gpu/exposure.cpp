@@ -12,6 +12,7 @@ void Exposure::add(const BusyInterval &interval) {
   }
   advance(interval.start_ns);
   if (open_count_ == kMostOpen) {
+    ++crowded_;
     advance(earliestEnd());
   }
   open_[open_count_++] = {interval, alone_ns_};

@@ -29,9 +29,13 @@ public:
   void add(const BusyInterval &interval);
   /// No more intervals will come.
   void finish();
+  /// Intervals that came while `kMostOpen` were open, so that one of these was closed too early:
+  /// their exposed time is approximate.
+  uint64_t crowded() const { return crowded_; }
+
+  static constexpr uint32_t kMostOpen = 64; // streams that are busy at once
 
 private:
-  static constexpr uint32_t kMostOpen = 64; // streams that are busy at once
   struct Open {
     BusyInterval interval;
     uint64_t alone_ns; // the sum at its start
@@ -48,6 +52,7 @@ private:
   uint32_t communicating_ = 0; // the same
   uint64_t now_ns_ = 0;
   uint64_t alone_ns_ = 0;
+  uint64_t crowded_ = 0;
 };
 
 } // namespace deepcontext::gpu

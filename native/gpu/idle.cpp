@@ -78,6 +78,7 @@ std::map<uint32_t, DeviceTotals> IdleTracker::totals() const {
   std::map<uint32_t, DeviceTotals> all;
   for (const auto &[id, device] : devices_) {
     all[id] = device.totals;
+    all[id].crowded = device.exposure.crowded();
   }
   return all;
 }

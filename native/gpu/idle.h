@@ -24,6 +24,7 @@ struct DeviceTotals {
   uint64_t busy_ns = 0;  // something ran
   uint64_t idle_ns = 0;  // nothing ran; busy + idle = last - first
   uint64_t late_ns = 0;  // busy time whose records came too late; an upper bound of the error
+  uint64_t crowded = 0;  // intervals with approximate exposed times, see Exposure
   std::map<uint32_t, uint64_t> stream_busy_ns; // work on one stream never overlaps itself
 };
 

@@ -2,6 +2,7 @@
 // Joins runs with their launches, and sums operation times by launching node and program.
 #include <cstdint>
 #include <map>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -104,7 +105,10 @@ public:
     return collectives_.summary();
   }
   void clear(WithoutGil);
-  Mutex &forkLock() { return mutex_; }
+  /// In a forked child: forget everything, without the lock and without giving memory back, because
+  /// another thread may have been changing it. A fork does not wait for this lock. Nothing of the
+  /// parent's is needed: each session begins with nothing.
+  void abandonInChild() { new (this) Attribution(); }
 
   // -- for the tree's writer, with the lock held
   std::unique_lock<Mutex> lock(WithoutGil) const { return std::unique_lock<Mutex>(mutex_); }

@@ -60,7 +60,9 @@ struct CodeEntry {
 /// All code objects seen. Their names and line tables are copied at the first lookup, without the
 /// GIL: the fields are immutable and a running frame keeps its code alive. No reference is taken
 /// (that needs the GIL); instead a code watcher (on 3.11 a wrapped tp_dealloc) forgets the address
-/// when the code object is destroyed.
+/// when the code object is destroyed. From 3.12 on, such a watcher does not see the code objects of
+/// sub-interpreters, where a later object at the same address would get the old name. The sampler
+/// reads threads of the main interpreter only, and no framework supports the others.
 ///
 /// Two code objects with equal name, file, first line and line table get one id, so that a program
 /// that compiles the same source repeatedly has a bounded tree. Once the table takes kMostBytes,

@@ -32,14 +32,15 @@ namespace {
 
 /// Locks that another thread may hold at a fork, in lock order. The fork waits for them, so that
 /// the child, in which that thread does not exist, finds them free and their data consistent: code
-/// objects and modules die in children, too.
-std::array<Mutex *, 12> forkLocks() {
-  return {&torch::TypeWindows::instance().forkLock(), &jax::arraysForkLock(),
-          &jax::Attribution::instance().forkLock(),   &jax::FunctionTable::instance().forkLock(),
-          &RecorderRegistry::instance().forkLock(),   &ModuleTable::instance().forkLock(),
-          &CodeTable::instance().forkLock(),          &ThreadNames::instance().forkLock(),
-          &jax::SourceFrames::instance().forkLock(),  &unwind::AddressTable::instance().forkLock(),
-          &Interner::instance().forkLock(),           &MetricRegistry::instance().forkLock()};
+/// objects and modules die in children, too. None is held for long; the one of jax::Attribution,
+/// which is, is not among them.
+std::array<Mutex *, 11> forkLocks() {
+  return {&torch::TypeWindows::instance().forkLock(),   &jax::arraysForkLock(),
+          &jax::FunctionTable::instance().forkLock(),   &RecorderRegistry::instance().forkLock(),
+          &ModuleTable::instance().forkLock(),          &CodeTable::instance().forkLock(),
+          &ThreadNames::instance().forkLock(),          &jax::SourceFrames::instance().forkLock(),
+          &unwind::AddressTable::instance().forkLock(), &Interner::instance().forkLock(),
+          &MetricRegistry::instance().forkLock()};
 }
 
 /// The threads that read a GPU's records end first, because they may need these locks.
@@ -71,6 +72,7 @@ void inForkedChild() {
   unlock();
   AllocationLedger::instance().abandonReadingInChild();
   guarded([] { gpu::afterFork(/*is_child=*/true); });
+  jax::Attribution::instance().abandonInChild();
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();
   ForkPause::instance().abandonInChild();

@@ -125,6 +125,7 @@ TEST(more_streams_than_are_followed_lose_nothing_but_exactness) {
   exposure.finish();
   CHECK_EQ(rows[0].read().count, 200u);
   CHECK(totalOf(rows) <= 1200u);
+  CHECK_EQ(exposure.crowded(), 200u - Exposure::kMostOpen); // each closed one of these too early
 }
 
 TEST(kernels_that_communicate_are_known_by_name) {

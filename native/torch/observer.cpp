@@ -197,13 +197,38 @@ void openScope(Recorder &recorder, const void *record_function, const Interprete
 /// operators (where the mode sees a range begin) or inside the one that it handles.
 constexpr const char *kDispatchMode = "PythonDispatchMode";
 
+bool isMode(const Level *level) {
+  return level && level->kind == LevelKind::kOperator && level->node->kind == FrameKind::kScope &&
+         Interner::instance().text(static_cast<uint32_t>(level->node->a)) == kDispatchMode;
+}
+
+/// The mode's Python, such as the imports of its first call, is no time of the operator that it
+/// handles: samples measure it.
+void openMode(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
+              const char *name) {
+  uint64_t now = ticks();
+  uint64_t began = recorder.suspendOperator(now);
+  openScope(recorder, record_function, top, name);
+  Level *level = recorder.innermost();
+  if (level && level->owner == record_function) {
+    level->is_inside_operator = false;
+    level->charged = nullptr;
+  } else {
+    recorder.resumeOperator(began, now);
+  }
+}
+
+__attribute__((noinline)) void closeMode(Recorder &recorder, const Level &mode, uint64_t now) {
+  recorder.resumeOperator(recorder.operatorBegan(), now);
+  recorder.tree.cost(mode.node).duration.add(recorder.ticksSince(mode.start_ticks, now));
+}
+
 /// Whether the operator of this name is the one that a dispatch mode handles, which the mode calls
 /// again.
 bool isSecondPass(const Recorder &recorder, const Level *mode, uint32_t name_id) {
   const Level *handled = mode ? recorder.levelBefore(mode) : nullptr;
-  return handled && mode->kind == LevelKind::kOperator && mode->node->kind == FrameKind::kScope &&
-         handled->node->kind == FrameKind::kOperator && handled->node->a == name_id &&
-         Interner::instance().text(static_cast<uint32_t>(mode->node->a)) == kDispatchMode;
+  return handled && handled->node->kind == FrameKind::kOperator && handled->node->a == name_id &&
+         isMode(mode);
 }
 
 void openWrapper(Recorder &recorder, const void *record_function, const InterpreterFrame *top) {
@@ -311,8 +336,9 @@ void open(Recorder &recorder, const void *record_function, uint8_t scope) {
   }
   const InterpreterFrame *top = currentFrame(recorder);
   const char *name = Library::instance().name(record_function);
-  bool is_mode = __builtin_expect(name[0] == 'P', 0) && std::strcmp(name, kDispatchMode) == 0;
-  if (scope == abi::kScopeUser || is_mode) {
+  if (__builtin_expect(name[0] == 'P', 0) && std::strcmp(name, kDispatchMode) == 0) {
+    openMode(recorder, record_function, top, name);
+  } else if (scope == abi::kScopeUser) {
     openScope(recorder, record_function, top, name);
   } else if (name[0] == 'a' && name[1] == 'u' && isWrapper(name)) {
     openWrapper(recorder, record_function, top);
@@ -396,6 +422,10 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
   Recorder *recorder = RecorderRegistry::currentOrNull();
   if (recorder) {
     recorder->close(record_function, now);
+    const Level *closed = recorder->justClosed(record_function);
+    if (__builtin_expect(closed && closed->node->kind == FrameKind::kScope, 0) && isMode(closed)) {
+      closeMode(*recorder, *closed, now);
+    }
     if (__builtin_expect(recorder->device_collective.owner == record_function, 0)) {
       recorder->device_collective = {};
     }

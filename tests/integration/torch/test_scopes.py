@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -238,6 +239,46 @@ def test_ranges_under_a_dispatch_mode(record: Any, scope: Any) -> None:
         recording.profile.tree.phase[int(node)] for node in operators.name("aten::mm").nodes()
     }
     assert phases == {Phase.FORWARD}
+
+
+class Burning(TorchDispatchMode):
+    """Takes half a second of its thread's processor before the first product."""
+
+    has_burnt = False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if "mm" in str(func) and not self.has_burnt:
+            self.has_burnt = True
+            end = time.thread_time() + 0.5
+            while time.thread_time() < end:
+                pass
+        return func(*args, **(kwargs or {}))
+
+
+def multiply_under_burning() -> None:
+    value = torch.ones(2, 2)
+    with Burning():
+        for _ in range(3):
+            torch.mm(value, value)
+
+
+def test_what_a_dispatch_mode_does_is_time_of_its_lines() -> None:
+    part = deepcontext.profile(None)
+    with part:
+        multiply_under_burning()
+    profile = part.result
+    assert profile is not None
+    names = [profile.frame(node).name for node in range(len(profile.tree.parent))]
+    sampled = profile.exclusive("sampled_cpu_time_ns")
+    burnt = sum(int(sampled[node]) for node, name in enumerate(names) if "Burning" in name)
+    assert 0.5 * 0.5e9 <= burnt
+    (mode,) = {int(n) for n in profile.query().name("PythonDispatchMode").nodes()}
+    assert profile.exclusive("host_time_ns")[mode] == 0
+    assert profile.exclusive("call_duration_ns")[mode] >= burnt
+    in_operators = profile.query().kind("operator").total("host_time_ns")
+    assert in_operators < profile.exclusive("call_duration_ns")[mode]
 
 
 def batches(scope: Callable[[str], Any]) -> Iterator[Any]:

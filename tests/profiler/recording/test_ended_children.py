@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -42,6 +43,22 @@ def test_the_status_that_the_program_asked_for_is_seen_after_the_process_object_
     children.look()
     seen = decode(children.sections(is_last=True)[SECTION])
     assert (seen.running, seen.ended[pid].status) == (frozenset(), -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
+def test_the_status_that_subprocess_has_asked_for_is_seen(tmp_path: Path, sent: int) -> None:
+    children = EndedChildren(tmp_path)
+    process = subprocess.Popen(["/bin/sleep", "600"])
+    _leave_a_profile(tmp_path, process.pid)
+    children.look()
+    assert decode(children.sections(is_last=False)[SECTION]).running == {process.pid}
+    pid = process.pid
+    process.send_signal(sent)
+    process.wait()
+    del process
+    children.look()
+    seen = decode(children.sections(is_last=True)[SECTION])
+    assert (seen.running, seen.ended[pid].status) == (frozenset(), -sent)
 
 
 def test_a_child_that_nobody_has_reaped_is_not_reaped(tmp_path: Path) -> None:

@@ -94,6 +94,12 @@ def losses(figures: Mapping[str, int], *, is_over: bool) -> Iterator[Loss]:
             "their GPU time is missing"
         )
         yield _loss(text, figures["bad_times"], received)
+    if crowded := figures.get("crowded", 0):
+        text = (
+            f"for {crowded} of {received} records, more than 64 pieces of GPU work ran at once on one "
+            "device: times of communication that nothing hides are approximate there"
+        )
+        yield Loss(text, is_degrading=False)
     if figures["broken_buffers"]:
         text = (
             f"{figures['broken_buffers']} buffers of GPU records could not be read to their end, so "
