@@ -10,6 +10,7 @@
 #include "core/allocation_ledger.h"
 #include "core/step_clock.h"
 #include "core/steps.h"
+#include "core/thread.h"
 #include "torch/memory.h"
 
 namespace nb = nanobind;
@@ -82,7 +83,8 @@ void bindMemory(nb::module_ &module) {
   module.def("memory_stop", torch::stopMemory);
   module.def("mark_step", [] {
     StepClock::tick();
-    Steps::instance().mark(ticks());
+    Steps::instance().pass({StepSource::kMark, static_cast<uint32_t>(kernelThread()), nullptr},
+                           ticks());
     AllocationLedger::instance().markStep();
   });
   module.def("memory_set_role", [](const std::vector<uintptr_t> &addresses, uint8_t role) {

@@ -3,6 +3,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <type_traits>
 #include <unordered_map>
 
@@ -15,6 +16,7 @@
 #include "python/gil_release.h"
 #include "python/scopes.h"
 #include "session/tree_reading.h"
+#include "session/window_cutter.h"
 
 namespace nb = nanobind;
 
@@ -150,6 +152,66 @@ nb::dict counters() {
   return values;
 }
 
+/// The windows up to the last cut, without their rows; times in ns since the first one began.
+nb::list windowList(const TreeReading &reading) {
+  auto toNs = [&](uint64_t ticks) {
+    return static_cast<uint64_t>(std::llround(static_cast<double>(ticks) * reading.nsPerTick()));
+  };
+  nb::list windows;
+  for (const Window &window : reading.windows().windows) {
+    const MetricValues &durations = window.durations;
+    nb::dict values;
+    values["first_step"] = window.first_step;
+    values["end_step"] = window.end_step;
+    values["begin_ns"] = toNs(window.begin_ticks - reading.windows().begin_ticks);
+    values["end_ns"] = toNs(window.end_ticks - reading.windows().begin_ticks);
+    values["cpu_user_ns"] = window.cpu_user_ns;
+    values["cpu_system_ns"] = window.cpu_system_ns;
+    values["timed_steps"] = durations.count;
+    values["step_total_ns"] = toNs(durations.total);
+    values["step_minimum_ns"] = toNs(durations.minimum);
+    values["step_maximum_ns"] = toNs(durations.maximum);
+    values["step_m2"] = durations.m2 * reading.nsPerTick() * reading.nsPerTick();
+    windows.append(values);
+  }
+  return windows;
+}
+
+/// (metric, node_step, count, total) of each metric with rows in a window; the last three as
+/// columns. `node_step`: how far the node is from that of the row before.
+nb::list windowRows(const TreeReading &reading, size_t place) {
+  nb::list metrics;
+  for (const auto &[name, rows] : reading.windowRows(place)) {
+    if (rows.empty()) {
+      continue;
+    }
+    std::vector<uint32_t> node;
+    std::vector<int64_t> count, total;
+    uint32_t before = 0;
+    for (const TreeReading::WindowRow &row : rows) {
+      node.push_back(row.node - before);
+      before = row.node;
+      count.push_back(row.count);
+      total.push_back(row.total);
+    }
+    metrics.append(nb::make_tuple(name, toBytes(node), toBytes(count), toBytes(total)));
+  }
+  return metrics;
+}
+
+/// What cutting has cost, and how exact it is.
+nb::dict cutCosts(const TreeReading &reading) {
+  const CutCosts &costs = reading.windows().costs;
+  nb::dict values;
+  values["window_cuts"] = costs.cuts;
+  values["window_cut_ns"] = costs.cpu_ns;
+  values["window_longest_cut_ns"] = costs.most_cpu_ns;
+  values["window_lag_ns"] =
+      static_cast<uint64_t>(static_cast<double>(costs.most_lag_ticks) * reading.nsPerTick());
+  values["window_nodes"] = costs.nodes;
+  return values;
+}
+
 /// What ends steps, where, and what is known about their durations, in ns.
 nb::dict steps() {
   StepsSeen seen = Steps::instance().read();
@@ -183,7 +245,20 @@ void bindSession(nb::module_ &module) {
       .def("node_columns", nodeColumns)
       .def("metric_names", &TreeReading::metricNames)
       .def("metric_fields", metricFields)
-      .def("metric_column", metricColumn);
+      .def("metric_column", metricColumn)
+      .def("windows", windowList)
+      .def("window_rows", windowRows)
+      .def("cut_costs", cutCosts)
+      .def("estimated_metrics", &TreeReading::estimatedMetrics);
+  module.def("start_windows", [](std::vector<std::string> metrics) {
+    Windows::instance().begin(std::move(metrics));
+    WindowCutter::instance().start();
+  });
+  module.def("stop_windows", [] {
+    WindowCutter::instance().stop();
+    Windows::instance().end();
+  });
+  module.def("are_windows_refused", [] { return WindowCutter::instance().isRefused(); });
   module.def("read_tree", [](const std::vector<std::pair<uint64_t, std::string>> &thread_names) {
     GilRelease release;
     return TreeReading(thread_names);

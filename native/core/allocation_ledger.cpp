@@ -35,6 +35,14 @@ struct Metrics {
              gauge("peak_input_bytes"),
              gauge("peak_temporary_bytes")};
   }
+  static const Metrics &host() {
+    static const Metrics metrics("");
+    return metrics;
+  }
+  static const Metrics &device() {
+    static const Metrics metrics("gpu_");
+    return metrics;
+  }
   uint16_t allocated, own_peak, live, peak, growth;
   std::array<uint16_t, kTensorRoles> roles;
 };
@@ -416,9 +424,45 @@ ForeignRows AllocationLedger::rows(uint64_t session) {
   return rowsOf(reading);
 }
 
+/// Call `visit(site)` for each site of a session, some hundred at a time under the lock, so that
+/// threads that allocate wait for microseconds only. Sites are only added while it runs.
+template <typename Visit> void AllocationLedger::forEachSite(uint64_t session, Visit visit) {
+  constexpr size_t kSlice = 256;
+  for (size_t begin = 0, end = kSlice; begin < end; begin = end, end += kSlice) {
+    Guard guard(lock_);
+    if (session != last_session_) {
+      return;
+    }
+    end = std::min(end, sites_.size());
+    for (size_t place = begin; place < end; ++place) {
+      visit(sites_[place]);
+    }
+    if (end == sites_.size()) {
+      return;
+    }
+  }
+}
+
+void AllocationLedger::copyAllocated(uint64_t session, Sums *sums) {
+  auto host = static_cast<uint16_t>(Metrics::host().allocated + 1);
+  auto device = static_cast<uint16_t>(Metrics::device().allocated + 1);
+  forEachSite(session, [&](const AllocationSite &site) {
+    sums->push_back({site.index, site.pool->is_device ? device : host,
+                     static_cast<int64_t>(site.allocated.count()),
+                     static_cast<int64_t>(site.allocated.total()), 0});
+  });
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> AllocationLedger::nodesOfSites(uint64_t session) {
+  std::vector<std::pair<uint32_t, uint32_t>> nodes;
+  forEachSite(session,
+              [&](const AllocationSite &site) { nodes.emplace_back(site.recorder, site.node); });
+  return nodes;
+}
+
 ForeignRows AllocationLedger::rowsOf(const LedgerReading &reading) {
-  static const Metrics host_metrics("");
-  static const Metrics device_metrics("gpu_");
+  const Metrics &host_metrics = Metrics::host();
+  const Metrics &device_metrics = Metrics::device();
   ForeignRows rows;
   for (const SiteValues &site : reading.sites) {
     const Metrics &metrics = reading.pools[site.pool].is_device ? device_metrics : host_metrics;

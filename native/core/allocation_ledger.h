@@ -6,6 +6,7 @@
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/allocation_table.h"
@@ -13,6 +14,7 @@
 #include "core/merge.h"
 #include "core/recorder.h"
 #include "core/spin_lock.h"
+#include "core/sums.h"
 
 namespace deepcontext {
 
@@ -149,6 +151,10 @@ public:
   /// Rows for the tree of a session, as of now.
   ForeignRows rows(uint64_t session);
   static ForeignRows rowsOf(const LedgerReading &reading);
+  /// Append what each site has allocated so far; the site's number takes the place of a node.
+  void copyAllocated(uint64_t session, Sums *sums);
+  /// Recorder and node of each site, by its number.
+  std::vector<std::pair<uint32_t, uint32_t>> nodesOfSites(uint64_t session);
   struct Summary {
     std::vector<MemoryPool> pools;
     std::vector<RoleBytes> peak_roles; // by pool
@@ -166,6 +172,7 @@ public:
   void abandonReadingInChild();
 
 private:
+  template <typename Visit> void forEachSite(uint64_t session, Visit visit);
   friend class LedgerReading;
 
   MemoryPool *findPool(uint16_t key) const;

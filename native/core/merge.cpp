@@ -126,6 +126,11 @@ public:
     for (auto &[metric, merged] : tree_.metrics) {
       combineRows(merged);
     }
+    for (uint32_t index = 0; index < sources_.size(); ++index) {
+      if (sources_[index].recorder) {
+        tree_.places.emplace(index, std::move(sources_[index].mapped));
+      }
+    }
     return std::move(tree_);
   }
 

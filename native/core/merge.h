@@ -39,6 +39,8 @@ struct NodeValues {
 using MetricRows = Column<NodeValues>;
 /// Rows that are not kept at their nodes, in the metric's unit, by MetricRegistry id.
 using ForeignRows = std::map<uint16_t, MetricRows>;
+/// By the index of a recorder: the merged node of each of its nodes.
+using MergedPlaces = std::map<uint32_t, Column<uint32_t>>;
 
 /// What the events of a node add up to, in ticks.
 struct CostValues {
@@ -56,6 +58,7 @@ struct MergedTree {
   Column<uint32_t> cost_of;               // index in `costs`
   Column<CostValues> costs;               // the first one, of nodes without any, is 0
   std::map<uint16_t, MetricRows> metrics; // by MetricRegistry id
+  MergedPlaces places;
 
   const CostValues &cost(uint32_t node) const { return costs[cost_of[node]]; }
 };
@@ -71,6 +74,7 @@ struct OrderedTree {
   Column<uint32_t> cost_of;
   Column<CostValues> costs;
   std::map<uint16_t, MetricRows> metrics;
+  MergedPlaces places;
 
   const CostValues &cost(uint32_t node) const { return costs[cost_of[node]]; }
 };

@@ -27,6 +27,10 @@ public:
     bool is_ticks;
     bool is_gauge;
   };
+  size_t size() const {
+    std::lock_guard<Mutex> lock(mutex_);
+    return metrics_.size();
+  }
   Metric metric(uint16_t id) const {
     std::lock_guard<Mutex> lock(mutex_);
     return metrics_[id];

@@ -47,6 +47,7 @@ public:
   }
 
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  uint64_t total() const { return total_.load(std::memory_order_relaxed); }
   MetricValues read() const;
   /// Replace the values by those of an estimate.
   void assign(const MetricValues &values);

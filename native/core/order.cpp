@@ -90,6 +90,12 @@ OrderedTree orderTree(MergedTree tree) {
   ordered.flags = moved(tree.flags, position);
   ordered.cost_of = moved(tree.cost_of, position);
   ordered.costs = std::move(tree.costs);
+  ordered.places = std::move(tree.places);
+  for (auto &[recorder, places] : ordered.places) {
+    for (uint32_t &place : places) {
+      place = place < count ? position[place] : place; // a node may have been made meanwhile
+    }
+  }
   ordered.metrics = std::move(tree.metrics);
   for (auto &[metric, rows] : ordered.metrics) {
     for (NodeValues &row : rows) {

@@ -444,6 +444,7 @@ void RecorderRegistry::replaceOrphans() {
     auto fresh = std::make_unique<Recorder>(recorder->index());
     fresh->label = recorder->label;
     fresh->is_detached = recorder->is_detached;
+    fresh->is_rewritten = recorder->is_rewritten;
     recorder.release();
     recorder = std::move(fresh);
   }
@@ -523,7 +524,7 @@ Recorder &RecorderRegistry::attach() {
   return *recorder;
 }
 
-Recorder &RecorderRegistry::makeDetached(const std::string &label) {
+Recorder &RecorderRegistry::makeDetached(const std::string &label, bool is_rewritten) {
   std::lock_guard<Mutex> lock(mutex_);
   auto same = std::find_if(recorders_.begin(), recorders_.end(), [&](const auto &recorder) {
     return recorder->is_detached && recorder->label == label;
@@ -532,6 +533,7 @@ Recorder &RecorderRegistry::makeDetached(const std::string &label) {
     recorders_.push_back(std::make_unique<Recorder>(static_cast<uint32_t>(recorders_.size())));
     same = recorders_.end() - 1;
     (*same)->is_detached = true;
+    (*same)->is_rewritten = is_rewritten;
     (*same)->label = label;
   }
   Recorder &recorder = **same;

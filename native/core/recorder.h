@@ -230,6 +230,8 @@ public:
   uintptr_t stack_high = 0;
   std::string label;
   bool is_detached = false;
+  // Its tree is made anew at each reading: its nodes' ids change, and only the maker reads it.
+  bool is_rewritten = false;
   std::atomic<bool> calls_collectives{false};
   std::atomic<bool> is_of_one_thread{true}; // all data of this session is from the owner
   std::atomic<uint64_t> generation{0};
@@ -336,8 +338,9 @@ public:
 
   /// A recorder of the running session without a thread, for a collector that writes from threads
   /// of its own: below the root of its tree are kLink nodes, and what it measured is below those.
-  /// The collector is the owner and asks for the recorder in each session.
-  Recorder &makeDetached(const std::string &label);
+  /// The collector is the owner and asks for the recorder in each session, or, `is_rewritten`, at
+  /// each reading.
+  Recorder &makeDetached(const std::string &label, bool is_rewritten = false);
 
   /// Recorders that took part in the running or last session, by index.
   std::vector<Recorder *> active() const;

@@ -1,9 +1,10 @@
 #include "core/steps.h"
 
 #include <algorithm>
+#include <linux/futex.h>
 #include <mutex>
 
-#include "core/thread.h"
+#include "core/system_call.h"
 
 namespace deepcontext {
 
@@ -28,7 +29,6 @@ void Steps::begin() {
   restart({});
   program_.store(nullptr, std::memory_order_relaxed);
   programs_ = {};
-  marks_ = {};
 }
 
 void Steps::abandonInChild() {
@@ -37,55 +37,114 @@ void Steps::abandonInChild() {
 
 /// Forget the steps so far. The lock is held.
 void Steps::restart(const StepEnd &end) {
+  ++epoch_;
+  cut_durations_.reset();
+  cut_step_ = 1;
+  cut_ticks_ = 0;
   end_ = end;
   source_.store(end.source, std::memory_order_relaxed);
   count_ = 0;
-  most_calls_ = 0;
+  steppers_ = {};
   last_ticks_ = 0;
   durations_.reset();
 }
 
-void Steps::count(const StepEnd &end, uint64_t calls, uint64_t now) {
+void Steps::count(const StepEnd &end, uint64_t now) {
+  if (countLocked(end, now)) {
+    wakeCutter();
+  }
+}
+
+/// Whether a cut is due.
+bool Steps::countLocked(const StepEnd &end, uint64_t now) {
   std::lock_guard<SpinLock> guard(lock_);
   if (end.source < end_.source) {
-    return;
+    return false;
   }
   if (end.source > end_.source) {
     restart(end);
   }
-  if (calls <= most_calls_) {
+  Stepper &own = placeOf(steppers_, [&](const Stepper &each) { return each.thread == end.thread; });
+  if (own.thread != end.thread || own.count == 0) {
+    own = {0, end.thread, end.node, nullptr, 0};
+  }
+  if (own.leader != end.node && own.other != end.node) {
+    own.other = end.node;
+    own.other_ticks = now;
+    return false;
+  }
+  uint64_t before = count_;
+  if (own.leader != end.node) {
+    add(&own, own.other_ticks);
+    own.leader = end.node;
+  }
+  own.other = nullptr;
+  add(&own, now);
+  if (count_ > before) {
+    end_ = end;
+  }
+  if (count_ == before || !are_cuts_wanted_ || count_ < cut_step_ || now < cut_ticks_) {
+    return false;
+  }
+  cut_step_ = UINT64_MAX; // until the cut asks for the next one
+  is_cut_due_.store(true);
+  return true;
+}
+
+/// One more step of a thread has ended.
+void Steps::add(Stepper *stepper, uint64_t now) {
+  if (++stepper->count <= count_) {
     return;
   }
-  end_ = end;
-  most_calls_ = calls;
   ++count_;
   if (last_ticks_ != 0) {
-    durations_.add(now > last_ticks_ ? now - last_ticks_ : 0);
+    uint64_t duration = now > last_ticks_ ? now - last_ticks_ : 0;
+    durations_.add(duration);
+    cut_durations_.add(duration);
   }
   last_ticks_ = now;
 }
 
-void Steps::mark(uint64_t now) {
-  uint64_t calls = 0;
-  {
-    int thread = kernelThread();
-    std::lock_guard<SpinLock> guard(lock_);
-    Marks &own = placeOf(marks_, [&](const Marks &each) { return each.thread == thread; });
-    if (own.thread != thread) {
-      own = {thread, 0};
-    }
-    calls = ++own.count;
-  }
-  pass({StepSource::kMark, 0, nullptr}, calls, now);
+void Steps::startCuts() {
+  std::lock_guard<SpinLock> guard(lock_);
+  are_cuts_wanted_ = true;
+  is_cut_due_.store(false);
+  cut_step_ = 1;
+  cut_ticks_ = 0;
 }
 
-void Steps::passProgram(const StepEnd &end, uint64_t calls, uint64_t ticks, uint64_t now) {
+void Steps::stopCuts() {
+  std::lock_guard<SpinLock> guard(lock_);
+  are_cuts_wanted_ = false;
+}
+
+void Steps::wantNextCut(const StepsCut &last, uint64_t ticks) {
+  std::lock_guard<SpinLock> guard(lock_);
+  if (last.epoch == epoch_) {
+    cut_step_ = last.count + 1;
+    cut_ticks_ = ticks;
+  }
+}
+
+StepsCut Steps::cut() {
+  std::lock_guard<SpinLock> guard(lock_);
+  StepsCut cut{epoch_, count_, last_ticks_, cut_durations_.read()};
+  cut_durations_.reset();
+  return cut;
+}
+
+void Steps::wakeCutter() {
+  wakings_.fetch_add(1);
+  systemCall(SYS_futex, &wakings_, FUTEX_WAKE_PRIVATE, 1 << 20);
+}
+
+void Steps::passProgram(const StepEnd &end, uint64_t ticks, uint64_t now) {
   if (source() > StepSource::kProgram) {
     return;
   }
   if (const Node *known = program_.load(std::memory_order_relaxed)) {
     if (known == end.node) {
-      pass(end, calls, now);
+      pass(end, now);
     }
     return;
   }
@@ -101,14 +160,13 @@ void Steps::passProgram(const StepEnd &end, uint64_t calls, uint64_t ticks, uint
                              [&](const Program &each) { return each.count <= own.count; });
     if (is_longest && end_.node != end.node && end_.source <= StepSource::kProgram) {
       restart(end);
-      most_calls_ = calls - 1;
     }
     if (is_longest && count_ + 1 >= kProgramIsKnown) {
       program_.store(end.node, std::memory_order_relaxed);
     }
   }
   if (is_longest) {
-    pass(end, calls, now);
+    pass(end, now);
   }
 }
 

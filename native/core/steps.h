@@ -16,7 +16,7 @@ enum class StepSource : uint8_t { kNone, kProgram, kModule, kEngine, kOptimizer,
 /// What ends steps in the running program.
 struct StepEnd {
   StepSource source = StepSource::kNone;
-  uint32_t recorder = 0;
+  uint32_t thread = 0;        // a number that no other thread of this source has
   const Node *node = nullptr; // null for marks
 };
 
@@ -27,11 +27,19 @@ struct StepsSeen {
   MetricValues durations; // ticks between the ends of two steps
 };
 
+/// The steps at the moment of a cut.
+struct StepsCut {
+  uint64_t epoch = 0; // of the count, which begins anew when something better ends steps
+  uint64_t count = 0;
+  uint64_t ended_ticks = 0; // when the last one ended
+  MetricValues durations;   // of those that ended since the last cut
+};
+
 /// Counts and times steps. Any thread; a spin lock is taken when a step ends, not at operators.
 ///
-/// Several places may end steps: two optimizers of one loop, or threads that step side by side. The
-/// place that has ended most of them counts: a step ends when a place ends for one time more than
-/// any has before.
+/// Several places of a thread may end steps, such as two optimizers in one loop, or two loops. One
+/// of them leads and counts; another one takes its place by ending two steps in a row. Threads may
+/// step side by side: the thread with the most steps counts.
 class Steps {
 public:
   static Steps &instance() {
@@ -44,37 +52,55 @@ public:
   /// In a forked child, where a holder of the lock does not exist.
   void abandonInChild();
 
-  /// `end` has ended a step for the `calls`-th time, at `now` in ticks.
-  void pass(const StepEnd &end, uint64_t calls, uint64_t now) {
+  /// `end` has ended a step at `now`, in ticks.
+  void pass(const StepEnd &end, uint64_t now) {
     if (end.source >= source()) {
-      count(end, calls, now);
+      count(end, now);
     }
   }
-  /// The calling thread marks the end of a step.
-  void mark(uint64_t now);
   /// A call of a compiled program has ended, at `now`, after `ticks`. The program that takes the
   /// most time ends steps.
-  void passProgram(const StepEnd &end, uint64_t calls, uint64_t ticks, uint64_t now);
+  void passProgram(const StepEnd &end, uint64_t ticks, uint64_t now);
   /// Whether the first operator of a module may end steps: not once something better does.
   bool wantsModules() const { return source() <= StepSource::kModule; }
 
   StepsSeen read() const;
+
+  // -- cuts of the run into windows
+  /// From now on, the first step asks for a cut; or no step does.
+  void startCuts();
+  void stopCuts();
+  StepsCut cut();
+  /// Ask for the cut after `last`, at the first step that ends after `ticks`.
+  void wantNextCut(const StepsCut &last, uint64_t ticks);
+  /// Whether a cut is due; true once for each that is asked for.
+  bool takeDueCut() { return is_cut_due_.exchange(false); }
+  /// Changes at each `wakeCutter`, which a due cut calls (futex).
+  std::atomic<uint32_t> &wakings() { return wakings_; }
+  void wakeCutter();
 
 private:
   // After this many steps of a program, another one does not take its place.
   static constexpr uint64_t kProgramIsKnown = 64;
 
   StepSource source() const { return source_.load(std::memory_order_relaxed); }
-  void count(const StepEnd &end, uint64_t calls, uint64_t now);
+  struct Stepper;
+  void count(const StepEnd &end, uint64_t now);
+  bool countLocked(const StepEnd &end, uint64_t now);
+  void add(Stepper *stepper, uint64_t now);
   void restart(const StepEnd &end);
 
   struct Program {
     const Node *node = nullptr;
     uint64_t count = 0; // ticks
   };
-  struct Marks {
-    int thread = 0;
-    uint64_t count = 0;
+  /// A thread that ends steps.
+  struct Stepper {
+    uint64_t count = 0; // of its steps; 0: none
+    uint32_t thread = 0;
+    const Node *leader = nullptr;
+    const Node *other = nullptr; // has ended the last step, and is not the leader
+    uint64_t other_ticks = 0;
   };
 
   mutable SpinLock lock_; // of everything below but the two atomics
@@ -82,11 +108,17 @@ private:
   std::atomic<const Node *> program_{nullptr}; // the one with the most time, once it is known
   StepEnd end_;
   uint64_t count_ = 0;
-  uint64_t most_calls_ = 0;
   uint64_t last_ticks_ = 0; // end of the last step; 0: none
   MetricRow durations_;
+  MetricRow cut_durations_; // since the last cut
+  uint64_t epoch_ = 0;
+  bool are_cuts_wanted_ = false;
+  uint64_t cut_step_ = UINT64_MAX; // of the next cut
+  uint64_t cut_ticks_ = 0;
+  std::atomic<bool> is_cut_due_{false};
+  std::atomic<uint32_t> wakings_{0};
   std::array<Program, 16> programs_;
-  std::array<Marks, 64> marks_;
+  std::array<Stepper, 64> steppers_;
 };
 
 } // namespace deepcontext

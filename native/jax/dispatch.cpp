@@ -182,8 +182,7 @@ void endStep(Recorder &recorder, const ActiveCall &call, uint64_t now) {
   const Level *closed = recorder.justClosed(&call);
   if (closed && !call.is_slow) {
     Steps::instance().passProgram({StepSource::kProgram, recorder.index(), call.node},
-                                  call.node->calls(), recorder.ticksSince(closed->start_ticks, now),
-                                  now);
+                                  recorder.ticksSince(closed->start_ticks, now), now);
   }
 }
 

@@ -339,7 +339,7 @@ void writeGrowth(ThreadTree &tree, const ArrayGrowth &growth, uint16_t metric) {
 } // namespace
 
 WrittenCounts writeOperationTimes(WithoutGil without_gil) {
-  Recorder &recorder = RecorderRegistry::instance().makeDetached("jax");
+  Recorder &recorder = RecorderRegistry::instance().makeDetached("jax", /*is_rewritten=*/true);
   MetricRegistry &registry = MetricRegistry::instance();
   writeArrays(recorder.tree, heldNow(), registry.id("jax_live_bytes"));
   writeArrays(recorder.tree, heldAtPeak(), registry.id("jax_peak_bytes"));

@@ -11,6 +11,7 @@
 #include "core/mutex.h"
 #include "core/recorder.h"
 #include "core/steps.h"
+#include "core/windows.h"
 #include "gpu/collector.h"
 #include "jax/attribution.h"
 #include "jax/function_table.h"
@@ -23,6 +24,7 @@
 #include "python/watcher.h"
 #include "sampling/sampler.h"
 #include "sampling/thread_names.h"
+#include "session/window_cutter.h"
 #include "torch/type_windows.h"
 #include "unwind/address_table.h"
 
@@ -32,14 +34,21 @@ namespace {
 
 /// Locks that another thread may hold at a fork, in lock order. The fork waits for them, so that
 /// the child, in which that thread does not exist, finds them free and their data consistent: code
-/// objects and modules die in children, too. None is held for long; the one of jax::Attribution,
-/// which is, is not among them.
-std::array<Mutex *, 11> forkLocks() {
-  return {&torch::TypeWindows::instance().forkLock(),   &jax::arraysForkLock(),
-          &jax::FunctionTable::instance().forkLock(),   &RecorderRegistry::instance().forkLock(),
-          &ModuleTable::instance().forkLock(),          &CodeTable::instance().forkLock(),
-          &ThreadNames::instance().forkLock(),          &jax::SourceFrames::instance().forkLock(),
-          &unwind::AddressTable::instance().forkLock(), &Interner::instance().forkLock(),
+/// objects and modules die in children, too. None is held for long (a cut of Windows takes some
+/// milliseconds, and ends before a fork made by Python); the one of jax::Attribution, which is, is
+/// not among them.
+std::array<Mutex *, 12> forkLocks() {
+  return {&Windows::instance().forkLock(),
+          &torch::TypeWindows::instance().forkLock(),
+          &jax::arraysForkLock(),
+          &jax::FunctionTable::instance().forkLock(),
+          &RecorderRegistry::instance().forkLock(),
+          &ModuleTable::instance().forkLock(),
+          &CodeTable::instance().forkLock(),
+          &ThreadNames::instance().forkLock(),
+          &jax::SourceFrames::instance().forkLock(),
+          &unwind::AddressTable::instance().forkLock(),
+          &Interner::instance().forkLock(),
           &MetricRegistry::instance().forkLock()};
 }
 
@@ -75,6 +84,7 @@ void inForkedChild() {
   jax::Attribution::instance().abandonInChild();
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();
+  WindowCutter::instance().abandonInChild();
   ForkPause::instance().abandonInChild();
   Operations::instance().abandonInChild();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/allocation_ledger.h"
 #include "core/metric_registry.h"
@@ -55,7 +56,8 @@ constexpr char kDuration[] = "call_duration_ns";
 } // namespace
 
 TreeReading::TreeReading(const std::vector<std::pair<uint64_t, std::string>> &thread_names)
-    : tree_(orderTree(readTree(thread_names))),
+    : windows_(Windows::instance().read()), tree_(orderTree(readTree(thread_names))),
+      sites_(AllocationLedger::instance().nodesOfSites(RecorderRegistry::generation())),
       ns_per_tick_(RecorderRegistry::instance().clock().nsPerTick()) {}
 
 std::vector<std::string> TreeReading::metricNames() const {
@@ -105,6 +107,82 @@ void TreeReading::forEachRow(
       visit(row.node, metric.is_ticks ? toNs(row.values, ns_per_tick_) : row.values);
     }
   }
+}
+
+uint32_t TreeReading::placeOf(uint32_t recorder, uint32_t node) const {
+  auto known = tree_.places.find(recorder);
+  bool exists = known != tree_.places.end() && node < known->second.size();
+  return exists ? known->second[node] : UINT32_MAX;
+}
+
+std::map<std::string, std::vector<TreeReading::WindowRow>>
+TreeReading::windowRows(size_t place) const {
+  std::map<std::string, std::vector<WindowRow>> rows;
+  auto toNs = [&](int64_t ticks) {
+    return static_cast<int64_t>(std::llround(static_cast<double>(ticks) * ns_per_tick_));
+  };
+  auto &durations = rows[kDuration], &host_times = rows[kHostTime];
+  std::vector<std::pair<std::vector<WindowRow> *, bool>> of_metric; // and whether it is in ticks
+  for (size_t id = 0; id < MetricRegistry::instance().size(); ++id) {
+    MetricRegistry::Metric metric = MetricRegistry::instance().metric(static_cast<uint16_t>(id));
+    of_metric.emplace_back(&rows[metric.name], metric.is_ticks);
+  }
+  for (const auto &[recorder, sums] : windows_.windows[place].sums) {
+    bool is_memory = recorder == Windows::kMemory;
+    sums.forEach([&, index = recorder](SumRow row) {
+      if (is_memory && row.node >= sites_.size()) {
+        return;
+      }
+      uint32_t node = is_memory ? placeOf(sites_[row.node].first, sites_[row.node].second)
+                                : placeOf(index, row.node);
+      if (node >= tree_.parent.size()) {
+        return;
+      }
+      if (row.code != SumRow::kEvents) {
+        auto &[own, is_ticks] = of_metric[row.code - 1u];
+        own->push_back({node, row.count, is_ticks ? toNs(row.total) : row.total});
+        return;
+      }
+      if (row.count != 0 || row.total != 0) {
+        durations.push_back({node, row.count, toNs(row.total)});
+      }
+      if (row.exclusive != 0) {
+        host_times.push_back({node, row.count, toNs(row.exclusive)});
+      }
+    });
+  }
+  for (auto &[name, own] : rows) {
+    std::stable_sort(own.begin(), own.end(),
+                     [](const auto &left, const auto &right) { return left.node < right.node; });
+    size_t kept = 0;
+    for (const WindowRow &row : own) {
+      if (kept > 0 && own[kept - 1].node == row.node) {
+        own[kept - 1].count += row.count;
+        own[kept - 1].total += row.total;
+      } else {
+        own[kept++] = row;
+      }
+    }
+    own.resize(kept);
+  }
+  return rows;
+}
+
+std::vector<std::string> TreeReading::estimatedMetrics() const {
+  std::set<uint16_t> found;
+  for (const Recorder *recorder : RecorderRegistry::instance().active()) {
+    for (uint32_t id = 0; recorder->is_rewritten && id < recorder->tree.size(); ++id) {
+      for (const MetricSlot *slot = recorder->tree.node(id)->firstMetric(); slot;
+           slot = slot->next.load(std::memory_order_acquire)) {
+        found.insert(slot->metric);
+      }
+    }
+  }
+  std::vector<std::string> names;
+  for (uint16_t id : found) {
+    names.push_back(MetricRegistry::instance().metric(id).name);
+  }
+  return names;
 }
 
 } // namespace deepcontext

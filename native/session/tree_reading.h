@@ -2,11 +2,13 @@
 // The tree of the running or last session, as the profile file keeps it.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/merge.h"
+#include "core/windows.h"
 
 namespace deepcontext {
 
@@ -26,8 +28,26 @@ public:
   void forEachRow(const std::string &name,
                   const std::function<void(uint32_t, const MetricValues &)> &visit) const;
 
+  /// The windows up to the last cut; their sums are at most those of the tree.
+  const Windows::Reading &windows() const { return windows_; }
+  /// One row of a window: the events at a node and their sum, in the metric's unit.
+  struct WindowRow {
+    uint32_t node;
+    int64_t count;
+    int64_t total;
+  };
+  /// Rows of the window at `place` by metric, in ascending order of node.
+  std::map<std::string, std::vector<WindowRow>> windowRows(size_t place) const;
+  /// Metrics with rows of which windows know nothing, because they are estimated at each reading.
+  std::vector<std::string> estimatedMetrics() const;
+  double nsPerTick() const { return ns_per_tick_; }
+
 private:
+  uint32_t placeOf(uint32_t recorder, uint32_t node) const;
+
+  Windows::Reading windows_; // read before the tree, which may grow meanwhile
   OrderedTree tree_;
+  std::vector<std::pair<uint32_t, uint32_t>> sites_; // recorder and node of each site
   double ns_per_tick_;
 };
 

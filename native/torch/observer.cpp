@@ -150,7 +150,7 @@ __attribute__((noinline)) void endStep(Recorder &recorder, const void *record_fu
     }
   }
   StepSource source = is_optimizer ? StepSource::kOptimizer : StepSource::kEngine;
-  Steps::instance().pass({source, recorder.index(), node}, node->calls(), now);
+  Steps::instance().pass({source, recorder.index(), node}, now);
 }
 
 /// The first time that `node` runs: if it is the first operator inside an outermost module, its
@@ -290,10 +290,9 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
       isSecondPass(recorder, outer, name_id)) {
     level->kind = LevelKind::kWrapper; // the call is counted already
   }
-  if (__builtin_expect(node->hasFlag(kFlagStep), 0) && level) {
+  if (__builtin_expect(node->hasFlag(kFlagStep), 0) && level && node->calls() > 0) {
     // The last call of the module has ended by now.
-    Steps::instance().pass({StepSource::kModule, recorder.index(), node}, node->calls(),
-                           level->start_ticks);
+    Steps::instance().pass({StepSource::kModule, recorder.index(), node}, level->start_ticks);
   } else if (__builtin_expect(node->calls() == 0, 0) && !is_full) {
     considerStep(node);
   }

@@ -41,6 +41,14 @@ class TreeReading:
         """Name the columns of a metric, as in `schema.ROW_TYPES`."""
     def metric_column(self, metric: str, field: str) -> bytes:
         """Make a column of the rows of a metric, in ascending order of node."""
+    def windows(self) -> list[WindowFacts]:
+        """List the windows up to the last cut."""
+    def window_rows(self, window: int) -> list[tuple[str, bytes, bytes, bytes]]:
+        """Make (metric, node_step, count, total) for each metric with rows in a window; three columns."""
+    def cut_costs(self) -> dict[str, int]:
+        """Say what cutting into windows has cost, as counters of the trust report."""
+    def estimated_metrics(self) -> list[str]:
+        """Name the metrics whose rows are estimated at each reading, so that windows have none."""
 
 class Counters(TypedDict):
     """What the recording threads counted, summed over them."""
@@ -75,12 +83,32 @@ class StepsFound(TypedDict):
     maximum_ns: float
     m2: float
 
+class WindowFacts(TypedDict):
+    """One window of the run; times in ns, `begin_ns` and `end_ns` since the first window began."""
+
+    first_step: int
+    end_step: int
+    begin_ns: int
+    end_ns: int
+    cpu_user_ns: int
+    cpu_system_ns: int
+    timed_steps: int
+    step_total_ns: int
+    step_minimum_ns: int
+    step_maximum_ns: int
+    step_m2: float
+
 # -- session
 def begin(node_limit: int) -> None: ...
 def end() -> None: ...
 def is_recording() -> bool: ...
 def read_tree(thread_names: Sequence[tuple[int, str]]) -> TreeReading: ...
 def counters() -> Counters: ...
+def start_windows(metrics: Sequence[str]) -> None:
+    """Cut the run into windows from now on, with the sums of these metrics and of operators."""
+
+def stop_windows() -> None: ...
+def are_windows_refused() -> bool: ...
 def steps() -> StepsFound: ...
 def enter_scope(name: str) -> int: ...
 def pause_scope(token: int) -> int: ...

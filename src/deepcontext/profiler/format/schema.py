@@ -64,6 +64,7 @@ ROW_TYPES = {
     "maximum": "INT64",
     "m2": "FLOAT64",
 }
+WINDOW_ROW_TYPES = {"node_step": "UINT32", "count": "INT64", "total": "INT64"}
 ENCODINGS = {"RAW": 0, "ZLIB": 1}
 # Enum name -> (message it is nested in, values).
 ENUMS: dict[str, tuple[str, dict[str, int]]] = {
@@ -140,6 +141,30 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         Field("counters", 2, "int64", Shape.MAP),
         Field("hook_cost_ns_per_event", 3, "double", Shape.OPTIONAL),
         Field("notes", 4, "string", Shape.REPEATED),
+    ),
+    # Payload of the section `windows`.
+    "WindowTable": (
+        Field("windows", 1, "Window", Shape.REPEATED),
+        Field("estimated", 2, "string", Shape.REPEATED),
+        Field("node_count", 3, "uint64"),
+    ),
+    "Window": (
+        Field("first_step", 1, "int64"),
+        Field("end_step", 2, "int64"),
+        Field("begin_ns", 3, "int64"),
+        Field("end_ns", 4, "int64"),
+        Field("cpu_user_ns", 5, "int64"),
+        Field("cpu_system_ns", 6, "int64"),
+        Field("timed_steps", 7, "int64"),
+        Field("step_total_ns", 8, "int64"),
+        Field("step_minimum_ns", 9, "int64"),
+        Field("step_maximum_ns", 10, "int64"),
+        Field("step_m2", 11, "double"),
+        Field("metrics", 12, "WindowMetric", Shape.REPEATED),
+    ),
+    "WindowMetric": (
+        Field("name", 1, "string"),
+        *_columns(WINDOW_ROW_TYPES, first=2),
     ),
     "CollectorReport": (
         Field("name", 1, "string"),

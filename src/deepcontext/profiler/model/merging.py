@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import child_ends, nccl, rank_collectives
+from deepcontext.profiler.format import child_ends, nccl, rank_collectives, window_section
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.frame_table import FrameTable
@@ -317,7 +317,7 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
             })
         elif name == compiled_kernels.SECTION:
             kept[name] = _kernels([payload for payload in payloads if payload is not None])
-        elif all(payload == payloads[0] for payload in payloads) and payloads[0] is not None:
+        elif payloads[0] is not None and len(set(payloads)) == 1 and name != window_section.SECTION:
             kept[name] = payloads[0]
         elif name not in _OF_ONE_PROCESS:
             left_out.append(SECTION_TITLES.get(name, name))

@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from deepcontext.errors import UserError
+from deepcontext.errors import QueryError, UserError
 from deepcontext.profiler.format import writing
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model import nested, store
 from deepcontext.profiler.model.profile_model import ProfileModel
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.windows import WindowKind, WindowTable
+from deepcontext.profiler.model.within import profile_within
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
     from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.windows import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,48 @@ class Profile(ProfileModel):
     def with_section(self, name: str, payload: bytes) -> Self:
         """Return the same profile with a named payload added or replaced."""
         return dataclasses.replace(self, sections={**self.sections, name: payload})
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows that the run was cut into; empty for older and merged profiles, and without steps.
+
+        Raises:
+            ProfileDataError: the section of the windows is damaged.
+        """
+        return self.windows_after()
+
+    def windows_after(self, warmup: int | None = None) -> tuple[Window, ...]:
+        """Return the windows.
+
+        Args:
+            warmup: number of steps before the steady state; None to tell warm-up by the time of steps.
+        """
+        table = self._window_table()
+        return () if table is None else table.windows(warmup)
+
+    def within(self, windows: Iterable[Window]) -> Self:
+        """Return the profile of some of this profile's windows: the same tree with their sums.
+
+        Values of single nodes, such as peaks, and extremes are those of the whole run, or absent; see
+        `within.py`.
+
+        Raises:
+            QueryError: the profile has no such window.
+            ProfileDataError: the section of the windows is damaged.
+        """
+        chosen, table = tuple(windows), self._window_table()
+        known = {window.number for window in self.windows}
+        if table is None or not chosen or not known >= {window.number for window in chosen}:
+            raise QueryError(f"this profile has no such windows; it has {len(known)} windows")
+        return profile_within(self, table, chosen)
+
+    def steady(self, warmup: int | None = None) -> Self | None:
+        """Return the profile of the steady windows, None where there are none; see `windows_after`."""
+        steady = [each for each in self.windows_after(warmup) if each.kind is WindowKind.STEADY]
+        return self.within(steady) if steady else None
+
+    def _window_table(self) -> WindowTable | None:
+        return self.once("windows", lambda: WindowTable.of(self))
 
     def _repr_html_(self) -> str | None:
         """Return the page that a notebook shows, None without the user interface."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.model.trust import TrustReport
+    from deepcontext.profiler.model.windows import Window
 
 Result = TypeVar("Result")
 
@@ -47,6 +48,7 @@ class ProfileModel:
         trust: how far the numbers can be trusted.
         sections: named payloads that collectors and analyzers add, JSON by custom.
         source: file that the profile was read from, "" for a profile made in memory.
+        of_windows: the windows that the values are of; empty for the whole run.
     """
 
     frames: FrameTable
@@ -56,6 +58,7 @@ class ProfileModel:
     trust: TrustReport
     sections: Mapping[str, bytes] = field(default_factory=dict)
     source: str = ""
+    of_windows: tuple[Window, ...] = ()
     _dense: dict[tuple[str, str], npt.NDArray[np.int64]] = field(
         init=False, repr=False, default_factory=dict
     )

@@ -13,4 +13,5 @@ SECTION_TITLES: Final = {
     "torch_settings": "settings of PyTorch",
     "native_files": "identities of native libraries",
     "steps": "what ends a step",
+    "windows": "windows of the run (set-up, warm-up, steady state)",
 }

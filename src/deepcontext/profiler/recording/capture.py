@@ -18,7 +18,7 @@ from deepcontext.profiler.format.own_os import os
 from deepcontext.profiler.format.peaks import cpu_model
 from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import ERROR_MARK
-from deepcontext.profiler.recording import steps_found
+from deepcontext.profiler.recording import steps_found, windows
 from deepcontext.profiler.recording.rank import local_rank
 
 if TYPE_CHECKING:
@@ -144,8 +144,15 @@ class Capture:
             "metrics": self._metric_messages(),
             "run": self._run(),
             "trust": self._trust(),
-            "sections": {**self.sections, step_source.SECTION: steps_found.section(self.steps)},
+            "sections": self._sections(len(nodes["phase"])),
         })
+
+    def _sections(self, node_count: int) -> dict[str, bytes]:
+        return {
+            **self.sections,
+            step_source.SECTION: steps_found.section(self.steps),
+            **windows.section(self.reading, node_count),
+        }
 
     def _metric_messages(self) -> Iterator[dict[str, Any]]:
         """Yield one metric at a time, so that only one raw column is in memory."""
@@ -193,6 +200,7 @@ class Capture:
             name: value for name, value in self.counters.items() if isinstance(value, int)
         }
         counters |= {"forked_children": self.forked_children, **self.child_counters}
+        counters |= self.reading.cut_costs()
         for outcome in self.outcomes.values():
             counters |= outcome.counters
         samples = self.counters["hook_samples"]

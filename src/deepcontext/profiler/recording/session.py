@@ -17,7 +17,7 @@ from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError
 from deepcontext.profiler.format.metric import KNOWN_METRICS
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording import clock, operations
+from deepcontext.profiler.recording import clock, operations, windows
 from deepcontext.profiler.recording.capture import Capture
 from deepcontext.profiler.recording.collector import (
     ImportWaiter,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.recording.collector import Collector
     from deepcontext.profiler.recording.launch.own_children import OwnChildren
     from deepcontext.profiler.recording.options import SessionOptions
@@ -101,6 +102,7 @@ class Session:
                 self._start_collector(collector)
             self._usage = ProcessUsage()
             self._begun_ns = clock.monotonic_ns()
+            _native.start_windows(windows.metric_names(self._metrics()))
             if self._writes_snapshots:
                 interval = self._options.snapshot_interval
                 self._write("snapshot")
@@ -148,6 +150,7 @@ class Session:
         """Leave nothing behind in the program."""
         self._is_over = True
         _native.stop_watcher()
+        _native.stop_windows()
         for collector in reversed(self._started):
             self._ask(collector.name, "stop", collector.stop, None)
         _native.end()
@@ -284,13 +287,16 @@ class Session:
             unrecorded_children=max(self._forked_children - self.recorded_children, 0),
             child_counters=children.counters() if children else {},
             notes=self._all_notes(),
-            metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
+            metrics=self._metrics(),
             options=self._options.recorded(),
             script=self._launched_as or "",
             cwd=self._cwd,
             rank=self.rank(),
             parent_pid=self.parent_pid(),
         )
+
+    def _metrics(self) -> tuple[MetricDescriptor, ...]:
+        return (*KNOWN_METRICS, *(each for c in self._collectors for each in c.metrics))
 
     def _sections(self, reason: str) -> dict[str, bytes]:
         sections: dict[str, bytes] = {}
@@ -313,6 +319,11 @@ class Session:
             notes += self.own_children.notes()
         if _CHILDREN in self._faults:
             notes.append(f"child processes may be missing: {self._faults[_CHILDREN]}")
+        if _native.are_windows_refused():
+            notes.append(
+                "the run is not cut into windows: the process may have no more threads (ulimit -u, or a "
+                "container's limit)"
+            )
         if self._failed_snapshots:
             notes.append(
                 f"{self._failed_snapshots} snapshots could not be written, the last one because of: "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError, QueryError
+from deepcontext.profiler.format import window_section
 from deepcontext.profiler.model.job import sections as job_sections
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.memory import memory_use
@@ -120,7 +121,9 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         roofline=has_roofline(profile),
         tables=_tables(profile),
         # Those of joined ranks are packed, and have views of their own.
-        sections=sorted(set(profile.sections).difference(job_sections.ALL)),
+        sections=sorted(
+            set(profile.sections).difference(job_sections.ALL, {window_section.SECTION})
+        ),
         warnings=list(profile.trust.warnings),
         collectors=[
             CollectorAnswer(each.name, str(each.status), each.reason, figures(dict(each.details)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import rank_collectives
+from deepcontext.profiler.format import rank_collectives, window_section
 from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import join_columns
 from deepcontext.profiler.model.job.groups import Groups
@@ -107,5 +107,7 @@ def _sections(parts: Sequence[Part]) -> dict[str, bytes | None]:
         if name in rank_collectives.JOINED:
             found[name] = collectives.joined([payload for payload in held if payload is not None])
         else:
-            found[name] = held[0] if len(set(held)) == 1 else None
+            # Windows refer to the nodes of one rank's tree.
+            is_shared = len(set(held)) == 1 and name != window_section.SECTION
+            found[name] = held[0] if is_shared else None
     return found

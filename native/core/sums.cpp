@@ -1,0 +1,91 @@
+#include "core/sums.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace deepcontext {
+
+void copySums(const ThreadTree &tree, const std::vector<bool> &wants, Sums *sums) {
+  uint32_t size = tree.size();
+  for (uint32_t id = 0; id < size; ++id) {
+    const Node &node = *tree.node(id);
+    const NodeCost *cost = node.cost();
+    if (!cost) {
+      continue;
+    }
+    auto count = static_cast<int64_t>(cost->duration.count());
+    auto exclusive = static_cast<int64_t>(cost->exclusive.load(std::memory_order_relaxed));
+    if (count > 0 || exclusive > 0) {
+      auto total = static_cast<int64_t>(cost->duration.total());
+      sums->push_back({id, SumRow::kEvents, count, total, exclusive});
+    }
+    for (const MetricSlot *slot = cost->metrics.load(std::memory_order_acquire); slot;
+         slot = slot->next.load(std::memory_order_acquire)) {
+      if (slot->metric < wants.size() && wants[slot->metric]) {
+        auto code = static_cast<uint16_t>(slot->metric + 1);
+        sums->push_back({id, code, static_cast<int64_t>(slot->row.count()),
+                         static_cast<int64_t>(slot->row.total()), 0});
+      }
+    }
+  }
+}
+
+void PackedSums::put(uint64_t value) {
+  while (value >= 0x80) {
+    bytes_.push_back(static_cast<uint8_t>(value | 0x80));
+    value >>= 7;
+  }
+  bytes_.push_back(static_cast<uint8_t>(value));
+}
+
+void PackedSums::add(const SumRow &row) {
+  put(row.node - last_node_);
+  last_node_ = row.node;
+  put(row.code);
+  putSigned(row.count);
+  putSigned(row.total);
+  if (row.code == SumRow::kEvents) {
+    putSigned(row.exclusive);
+  }
+}
+
+PackedSums difference(const Sums &later, const Sums &earlier) {
+  PackedSums packed;
+  // Rows are only added: of a new node, or after the other rows of a node, its events before all.
+  auto before = earlier.begin();
+  for (SumRow row : later) {
+    if (before != earlier.end() && before->node == row.node && before->code == row.code) {
+      row.count -= before->count;
+      row.total -= before->total;
+      row.exclusive -= before->exclusive;
+      ++before;
+    }
+    if (row.count != 0 || row.total != 0 || row.exclusive != 0) {
+      packed.add(row);
+    }
+  }
+  return packed;
+}
+
+PackedSums together(const PackedSums &left, const PackedSums &right) {
+  Sums rows;
+  left.forEach([&](const SumRow &row) { rows.push_back(row); });
+  right.forEach([&](const SumRow &row) { rows.push_back(row); });
+  auto key = [](const SumRow &row) { return std::tuple(row.node, row.code); };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const SumRow &one, const SumRow &other) { return key(one) < key(other); });
+  PackedSums packed;
+  for (size_t place = 0; place < rows.size(); ++place) {
+    SumRow sum = rows[place];
+    while (place + 1 < rows.size() && key(rows[place + 1]) == key(sum)) {
+      ++place;
+      sum.count += rows[place].count;
+      sum.total += rows[place].total;
+      sum.exclusive += rows[place].exclusive;
+    }
+    packed.add(sum);
+  }
+  return packed;
+}
+
+} // namespace deepcontext
