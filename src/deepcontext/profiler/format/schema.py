@@ -142,6 +142,12 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         Field("hook_cost_ns_per_event", 3, "double", Shape.OPTIONAL),
         Field("notes", 4, "string", Shape.REPEATED),
     ),
+    "CollectorReport": (
+        Field("name", 1, "string"),
+        Field("status", 2, "string"),
+        Field("reason", 3, "string"),
+        Field("details", 4, "string", Shape.MAP),
+    ),
     # Payload of the section `windows`.
     "WindowTable": (
         Field("windows", 1, "Window", Shape.REPEATED),
@@ -165,11 +171,5 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
     "WindowMetric": (
         Field("name", 1, "string"),
         *_columns(WINDOW_ROW_TYPES, first=2),
-    ),
-    "CollectorReport": (
-        Field("name", 1, "string"),
-        Field("status", 2, "string"),
-        Field("reason", 3, "string"),
-        Field("details", 4, "string", Shape.MAP),
     ),
 }
