@@ -3,7 +3,7 @@
 Metrics that add up, and durations of calls, are sums over the windows; their extremes and their spread are
 not known for a part of a run. Estimates for the whole run, such as times inside compiled JAX programs, are
 divided by the calls in the windows. All other metrics describe nodes (peaks, properties) and keep the values
-of the whole run, as do the trust report and the sections.
+of the whole run, as do the trust report and most sections.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 # Written when a profile is written, from the number of times that each kernel and copy has.
 _DERIVED: Final = {LAUNCH_COUNT.name: GPU_TIME_NS.name}
+# Findings that a profile holds are about the whole run.
+_OF_RUN: Final = {SECTION, "findings"}
 
 
 def profile_within(profile: Model, table: WindowTable, windows: Sequence[Window]) -> Model:
@@ -133,7 +135,7 @@ def _run(run: RunInfo, windows: Sequence[Window]) -> RunInfo:
 
 
 def _sections(sections: Mapping[str, bytes], windows: Sequence[Window]) -> dict[str, bytes]:
-    kept = {name: payload for name, payload in sections.items() if name != SECTION}
+    kept = {name: payload for name, payload in sections.items() if name not in _OF_RUN}
     if step_source.SECTION in kept:
         said = json.loads(kept[step_source.SECTION])
         said["count"] = sum(each.steps for each in windows)

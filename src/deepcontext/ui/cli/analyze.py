@@ -12,6 +12,7 @@ from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import load_one_of, peaks_option
 from deepcontext.ui.cli.verify import run_verification
+from deepcontext.ui.cli.windows import ALL, of_window, window_options
 from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ exit codes:
     parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
     peaks_option(parser)
+    window_options(parser)
     parser.option("--markdown", action="store_true", help="print Markdown, for a pull request")
     parser.option(
         "--only",
@@ -119,10 +121,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.verify and (arguments.save or arguments.fail_on or arguments.markdown):
         raise UserError("--verify only compares; leave out --save, --fail-on and --markdown")
+    if (arguments.save or arguments.verify) and arguments.window != ALL:
+        raise UserError("--save and --verify are about whole runs; leave out --window")
     if arguments.save and arguments.only:
         raise UserError("--save stores the findings of all analyzers; leave out --only")
     profile, others = load_one_of(arguments.file)
-    profile = with_known_peaks(profile, arguments.peaks)
+    profile = of_window(with_known_peaks(profile, arguments.peaks), arguments)
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
     findings = with_worker_lines(findings, profile, lambda: others)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from deepcontext.errors import LimitExceededError, UserError
 from deepcontext.ui.cli.command import Parser, positive_float, positive_int
 from deepcontext.ui.cli.inputs import load_one
+from deepcontext.ui.cli.windows import of_window, window_options
 
 if TYPE_CHECKING:
     import argparse
@@ -62,6 +63,7 @@ exit codes:
         help="exit with code 3 if the total of AFTER is more than RATIO times the total of BEFORE",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
+    window_options(parser)
     return parser
 
 
@@ -76,7 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
         render_difference,
     )
 
-    profiles = (load_one(arguments.before), load_one(arguments.after))
+    profiles = (
+        of_window(load_one(arguments.before), arguments),
+        of_window(load_one(arguments.after), arguments),
+    )
     comparison = compare(*profiles, arguments.metric, _steps(profiles, arguments.per))
     if arguments.json:
         content = difference_to_dict(comparison, arguments.limit)

@@ -13,6 +13,7 @@ from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.export_tables import export_tables
 from deepcontext.ui.cli.inputs import load_one
 from deepcontext.ui.cli.output import Output, add_force_option
+from deepcontext.ui.cli.windows import ALL, of_window, window_options
 
 if TYPE_CHECKING:
     import argparse
@@ -58,6 +59,7 @@ exit codes:
         "for collapsed (default: the metric that 'report' orders by; pprof and speedscope: all "
         "summed metrics); parquet holds all metrics",
     )
+    window_options(parser)
     return parser
 
 
@@ -77,8 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
     if wanted.of_processes is not None:
         if metrics:
             raise UserError(f"format '{arguments.format}' holds all metrics; leave out --metric")
+        if arguments.window != ALL:
+            raise UserError(f"format '{arguments.format}' holds whole runs; leave out --window")
         return export_tables(arguments.file, output, wanted, wanted.of_processes)
-    profile = load_one(arguments.file)
+    profile = of_window(load_one(arguments.file), arguments)
     output.check([arguments.file])
     exported = formats.export(profile, wanted, metrics)
     for notice in exported.notices:

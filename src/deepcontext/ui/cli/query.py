@@ -12,6 +12,7 @@ from deepcontext.errors import ProfileDataError, UserError
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.readable import Readable
+from deepcontext.ui.cli.windows import of_window, window_options
 
 if TYPE_CHECKING:
     import argparse
@@ -51,6 +52,7 @@ exit codes:
         "--json", action="store_true", help="print a JSON list with an object for each row"
     )
     parser.option("--csv", action="store_true", help="print comma-separated values with a header")
+    window_options(parser)
     return parser
 
 
@@ -65,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Database() as database:
         tables = Tables(database)
         for profile in readable.profiles(files_of(arguments.file)):
-            tables.add(profile)
+            tables.add(of_window(profile, arguments))
         readable.check()
         names, rows = database.ask(arguments.sql)
     if arguments.json:

@@ -12,6 +12,7 @@ from deepcontext.ui.cli.inputs import (
     merged_of_many,
     peaks_option,
 )
+from deepcontext.ui.cli.windows import of_window, window_options
 from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ examples:
   deepcontext report train.dcprof
   deepcontext report train.dcprof --full
   deepcontext report train.dcprof --limit 40
+  deepcontext report train.dcprof --window steady     without set-up, warm-up and the end
   deepcontext report train.dcrun --process rank0      one process of a job
   deepcontext report train.dcprof --json | python -m json.tool
 
@@ -64,6 +66,7 @@ exit codes:
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
     peaks_option(parser)
+    window_options(parser)
     return parser
 
 
@@ -85,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     processes = load_all(arguments.file) if merged is None else []
     is_job = len(processes) > 1
     profile = merged or chosen_of(processes, arguments.file, process=arguments.process)
-    profile = with_known_peaks(profile, arguments.peaks)
+    profile = of_window(with_known_peaks(profile, arguments.peaks), arguments)
     if is_job and not arguments.json:
         tell = print_process_summary if arguments.summary else print_processes
         tell(processes, console=Console())

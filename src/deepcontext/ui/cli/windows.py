@@ -1,0 +1,112 @@
+"""`--window` and `--warmup`: the part of a run that a command speaks of."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.windows import Window
+    from deepcontext.ui.cli.command import Parser
+
+ALL: Final = "all"
+# The names of `WindowKind`, which is not imported because it imports numpy.
+_KINDS: Final = ("setup", "warmup", "steady", "end")
+_STEPS: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
+
+
+def window_options(parser: Parser) -> None:
+    """Add the options to a command that reads profiles."""
+    parser.option(
+        "--window",
+        type=_window,
+        default=ALL,
+        metavar="PART",
+        help="part of the run to look at: setup (to the end of the first step), warmup, steady, end (after "
+        "the last cut), steps A-B, or all (default)",
+    )
+    parser.option(
+        "--warmup",
+        type=_warmup,
+        default=None,
+        metavar="N",
+        help="steps before the steady state, or auto: until the time of a step is in its later range "
+        "(default: auto)",
+    )
+
+
+def of_window(profile: Profile, arguments: argparse.Namespace) -> Profile:
+    """Return the profile of the wanted part of the run, and print on standard error which it is.
+
+    Raises:
+        UserError: the profile has no windows, or none of this kind.
+    """
+    wanted = arguments.window
+    if wanted == ALL:
+        return profile
+    windows = profile.windows_after(arguments.warmup)
+    if not windows:
+        raise UserError(
+            f"{_name(profile)} has no windows: no steps were found in the program, or the profile is of an "
+            "older version, or merged; leave out --window"
+        )
+    chosen = _chosen(windows, wanted)
+    if not chosen:
+        raise UserError(f"{_name(profile)} has no window '{wanted}'; it has {_listed(windows)}")
+    part = profile.within(chosen)
+    print(f"[deepcontext] what follows is {_said(chosen, profile)}", file=sys.stderr)
+    return part
+
+
+def _chosen(windows: Sequence[Window], wanted: str) -> list[Window]:
+    steps = _STEPS.fullmatch(wanted)
+    if steps is None:
+        return [each for each in windows if each.kind == wanted]
+    first, last = int(steps[1]), int(steps[2])
+    return [each for each in windows if each.first_step <= last and each.last_step >= first]
+
+
+def _said(chosen: Sequence[Window], profile: Profile) -> str:
+    from deepcontext.ui.format import format_count, format_ns  # noqa: PLC0415  imports numpy
+
+    wall_ns = sum(each.wall_ns for each in chosen)
+    time = f"{format_ns(wall_ns)} of {format_ns(profile.run.wall_ns)}"
+    first, last = chosen[0].first_step, chosen[-1].last_step
+    kinds = " and ".join(dict.fromkeys(each.kind.value for each in chosen))
+    if last < first:
+        return f"{kinds}: no step, {time}"
+    return f"{kinds}: steps {format_count(first)} to {format_count(last)}, {time}"
+
+
+def _listed(windows: Sequence[Window]) -> str:
+    kinds = dict.fromkeys(each.kind.value for each in windows)
+    last = max(each.last_step for each in windows)
+    return f"{', '.join(kinds)} and {last} steps"
+
+
+def _name(profile: Profile) -> str:
+    return f"'{profile.source}'" if profile.source else "the profile"
+
+
+def _window(text: str) -> str:
+    steps = _STEPS.fullmatch(text)
+    if text in {ALL, *_KINDS} or (steps and 1 <= int(steps[1]) <= int(steps[2])):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"expected {ALL}, {', '.join(_KINDS)} or steps such as 10-50, found '{text}'"
+    )
+
+
+def _warmup(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected auto or a number of steps, found '{text}'")
