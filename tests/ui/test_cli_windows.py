@@ -77,17 +77,17 @@ def lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[dict[str
     assert main(["report", "--json", *arguments]) == 0
     said = capsys.readouterr()
     rows = json.loads(said.out)["lines"]["rows"]
-    return {f"{row['file']}:{row['line']}": row["value"] for row in rows}, said.err
+    return {f"{row['file']}:{row['line']}": row["inclusive"] for row in rows}, said.err
 
 
 def test_a_report_of_a_part_of_the_run(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys, profile) == ({"train.py:3": 90 * MS, "train.py:9": 17 * MS}, "")
     found, said = lines(capsys, profile, "--window", "setup")
     assert found == {"train.py:3": 90 * MS}
-    assert said == "[deepcontext] what follows is setup: steps 1 to 1, 10 ms of 200 ms\n"
+    assert said == "[deepcontext] what follows is setup: steps 1 to 1, 10.0 ms of 200 ms\n"
     found, said = lines(capsys, profile, "--window", "steady")
     assert found == {"train.py:9": 8 * MS}
-    assert "steady: steps 3 to 10, 80 ms of 200 ms" in said
+    assert "steady: steps 3 to 10, 80.0 ms of 200 ms" in said
 
 
 def test_warm_up_of_a_number_of_steps(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +95,7 @@ def test_warm_up_of_a_number_of_steps(profile: str, capsys: pytest.CaptureFixtur
     assert found == {"train.py:9": 13 * MS}
     assert "steps 2 to 10" in said
     assert lines(capsys, profile, "--window", "warmup", "--warmup", "auto")[1].endswith(
-        "warmup: steps 2 to 2, 10 ms of 200 ms\n"
+        "warmup: steps 2 to 2, 10.0 ms of 200 ms\n"
     )
 
 
@@ -144,9 +144,7 @@ def test_other_commands_speak_of_the_part(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["export", profile, "--format", "collapsed", "--window", "steady", "-o", "-"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "main train.py:9;aten::add 8000000"
-    ]
+    assert capsys.readouterr().out.splitlines() == ["main train.py:9;aten::add 8000000"]
     assert main(["diff", profile, profile, "--window", "steady", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["total"]["before"] == 8 * MS
     assert main(["analyze", profile, "--window", "steady", "--json"]) == 0
