@@ -232,6 +232,39 @@ def test_what_a_result_keeps_besides_its_arrays_is_not_searched(tmp_path: Path) 
     assert registered == 3
 
 
+def _nested(depth: int) -> Any:
+    result: Any = jnp.ones(4)
+    for _ in range(depth):
+        result = [result]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("result", "found"),
+    [
+        (lambda: _nested(15), 1),
+        (lambda: _nested(17), 0),
+        (lambda: [[jnp.ones(4)] for _ in range(2100)], 1999),  # the outer list is one of 2000
+        (lambda: [[jnp.ones(4)], *range(20_100), [jnp.ones(4)]], 1),  # from one end
+    ],
+    ids=["deep", "deeper", "containers", "objects"],
+)
+def test_what_a_result_holds_is_searched_up_to_limits(
+    tmp_path: Path, result: Callable[[], Any], found: int
+) -> None:
+    """An array that is not found is alive without a maker."""
+    seen = []
+
+    def work(look: Callable[[], None]) -> object:
+        made = result()
+        seen.append(_native.jax_search_arrays(made))
+        look()
+        return made
+
+    _session(work, tmp_path / "out.dcprof")
+    assert seen[0][0] == found
+
+
 def test_report_and_json_say_it(tmp_path: Path) -> None:
     def work(look: Callable[[], None]) -> object:
         kept = [doubled(jnp.ones((64, 64))) for _ in range(10)]

@@ -157,6 +157,22 @@ def test_a_long_list_of_shapes_ends_in_dots(record: Any) -> None:
     assert all(len(name) < 512 for name in names(recording, ""))
 
 
+@can_tell_shapes
+def test_many_dimensions_are_named(record: Any) -> None:
+    """Their names are made anew for each call: the numbers do not fit the memory of names."""
+    one = torch.ones(*[1] * 10, 2)
+
+    def work() -> None:
+        for _ in range(3):
+            torch.where(one > 0, one, one)
+
+    recording = record(work, shapes=True)
+    shape = "[" + "1, " * 10 + "2]"
+    (name,) = names(recording, "aten::where")
+    assert name == f"aten::where(bool{shape}, f32{shape}, f32{shape})"
+    assert recording.calls(name) == 3
+
+
 @pytest.mark.skipif(_native.torch_has_shapes(), reason="this torch can tell shapes")
 def test_a_torch_that_cannot_tell_shapes_records_the_rest_and_says_why(
     record: Any, capfd: pytest.CaptureFixture[str]
