@@ -19,8 +19,12 @@ RULES = {
     "functools.cache does not promise one call: what it makes may be made twice": (
         r"@functools\.(lru_)?cache|@(lru_)?cache\b",
         PYTHON,
-        # Values, not state: whether a module exists; lines of a file.
-        {"src/deepcontext/native_core.py", "src/deepcontext/profiler/model/source.py"},
+        # Values, not state: whether a module exists; lines of a file; tables of data.
+        {
+            "src/deepcontext/native_core.py",
+            "src/deepcontext/profiler/model/source.py",
+            "src/deepcontext/analyzers/catalogue/__init__.py",
+        },
     ),
     "locks in the program must be re-entrant for signal handlers: ProgramLock, or an operation": (
         r"threading\.(R?Lock|Condition|Event|(Bounded)?Semaphore|Barrier)\(",
