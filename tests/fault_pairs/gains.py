@@ -89,7 +89,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="write the ratios into the table")
     parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     verdicts = []

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+    Pages = Callable[..., "Opened"]
+
+SIZE = {"width": 1280, "height": 800}
 # Where a page has its data from.
 WHERE = (SERVER, FILE) = ("server", "file")
 ROOT = Path(__file__).parents[3]
@@ -67,7 +70,7 @@ class Opened:
         page: the page.
         profile: what it shows, read through the Python API.
         address: the address of the page.
-        errors: the errors on the page's console.
+        errors: the errors on the page's console, and what it asked of others.
         profiles: all profiles of the page.
     """
 
@@ -185,23 +188,22 @@ def address(profiles: tuple[Path, Path]) -> Iterator[str]:
 @contextlib.contextmanager
 def open_page(browser: Browser, address: str, *profiles: Any, **settings: Any) -> Iterator[Opened]:
     """Open a page that can reach only its own server; it shows the first profile."""
-    settings = {"viewport": {"width": 1280, "height": 800}, **settings}
+    settings = {"viewport": SIZE, **settings}
     context = browser.new_context(**settings)
     own = address.partition("#")[0].rsplit("/", 2)[0] if address.startswith("http") else "file://"
-    foreign: list[str] = []
+    errors: list[str] = []
 
     def only_own(route: Any) -> None:
         url = route.request.url
         if url.startswith((own, "data:", "blob:", "about:")):
             route.continue_()
         else:
-            foreign.append(url)
+            errors.append(f"asked for {url}")
             route.abort()
 
     context.route("**/*", only_own)
     page = context.new_page()
     page.set_default_timeout(60_000)
-    errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on(
         "console",
@@ -210,7 +212,6 @@ def open_page(browser: Browser, address: str, *profiles: Any, **settings: Any) -
     try:
         known = OpenProfiles([OpenProfile.of_memory(each, "profile") for each in profiles if each])
         yield Opened(page, profiles[0], address, errors, known)
-        assert foreign == []
         assert errors == []
     finally:
         context.close()
@@ -225,10 +226,40 @@ def one_file(profiles: tuple[Path, Path], tmp_path_factory: pytest.TempPathFacto
     return target.as_uri()
 
 
+@pytest.fixture(scope="module")
+def pages(browser: Browser) -> Iterator[Pages]:
+    """Return a function that opens a page once for a module: loading it again takes half the time."""
+    opened: dict[str, Opened] = {}
+    with contextlib.ExitStack() as stack:
+
+        def page_at(address: str, *profiles: Profile) -> Opened:
+            if address not in opened:
+                opened[address] = stack.enter_context(open_page(browser, address, *profiles))
+            return opened[address]
+
+        yield page_at
+
+
+def used_anew(opened: Opened, place: str, shown: str) -> Iterator[Opened]:
+    """Load a shared page as for somebody who has never seen it, and check what the test has left."""
+    page = opened.page
+    page.set_viewport_size(SIZE)  # type: ignore[arg-type]
+    page.emulate_media(media="screen", color_scheme="light")
+    page.context.clear_permissions()
+    page.mouse.move(0, 0)
+    opened.go(place)
+    page.wait_for_selector(shown)
+    yield opened
+    page.evaluate("localStorage.clear()")
+    errors = list(opened.errors)
+    opened.errors.clear()
+    assert errors == []
+
+
 @pytest.fixture
 def opened(
     request: pytest.FixtureRequest,
-    browser: Browser,
+    pages: Pages,
     address: str,
     one_file: str,
     profiles: tuple[Path, Path],
@@ -239,10 +270,7 @@ def opened(
     engine and one page, so that a test or two of each view show that both have the data.
     """
     where = one_file if getattr(request, "param", SERVER) == FILE else address
-    with open_page(browser, where, *map(Profile.load, profiles)) as each:
-        each.go()
-        each.page.wait_for_selector("canvas")
-        yield each
+    yield from used_anew(pages(where, *map(Profile.load, profiles)), "view=flame", "canvas")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from deepcontext.profiler.summaries.processes import processes_of
 from deepcontext.profiler.summaries.roles import Role
 from deepcontext.ui.format import format_count, format_ns, format_value
 from tests.ui.browser.axe import violations
-from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
+from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving, used_anew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from deepcontext.profiler.summaries.processes import Process
-    from tests.ui.browser.conftest import Opened
+    from tests.ui.browser.conftest import Opened, Pages
 
 METRIC = "host_time_ns"
 VIEW = f"view=processes&metric={METRIC}"
@@ -79,12 +79,10 @@ def addresses(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
 
 @pytest.fixture
 def page(
-    request: pytest.FixtureRequest, browser: Browser, addresses: dict[str, str], job: list[Process]
+    request: pytest.FixtureRequest, pages: Pages, addresses: dict[str, str], job: list[Process]
 ) -> Iterator[Opened]:
-    with open_page(browser, addresses[getattr(request, "param", SERVER)], job[0].profile) as opened:
-        opened.go(VIEW)
-        opened.page.wait_for_selector("main[aria-label='processes'] tbody tr")
-        yield opened
+    shared = pages(addresses[getattr(request, "param", SERVER)], job[0].profile)
+    yield from used_anew(shared, VIEW, "main[aria-label='processes'] tbody tr")
 
 
 def total(processes: Sequence[Process]) -> str:

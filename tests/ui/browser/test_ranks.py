@@ -20,7 +20,7 @@ from deepcontext.profiler.summaries.late_ranks import by_lateness
 from deepcontext.ui import rank_texts
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_rate
 from tests.ui.browser.axe import violations
-from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
+from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving, used_anew
 from tests.ui.browser.test_surfaces import box, overlap
 from tests.ui.test_web_ranks import joined, made_ranks, side_by_side
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Locator
 
-    from tests.ui.browser.conftest import Opened
+    from tests.ui.browser.conftest import Opened, Pages
 
 RANKS = 4
 VIEW = "view=ranks"
@@ -105,12 +105,10 @@ def addresses(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
 
 @pytest.fixture
 def page(
-    request: pytest.FixtureRequest, browser: Browser, addresses: dict[str, str], together: Profile
+    request: pytest.FixtureRequest, pages: Pages, addresses: dict[str, str], together: Profile
 ) -> Iterator[Opened]:
-    with open_page(browser, addresses[getattr(request, "param", SERVER)], together) as opened:
-        opened.go(VIEW)
-        opened.page.wait_for_selector("[aria-label='Times of ranks'] tbody tr")
-        yield opened
+    shared = pages(addresses[getattr(request, "param", SERVER)], together)
+    yield from used_anew(shared, VIEW, "[aria-label='Times of ranks'] tbody tr")
 
 
 def cells(row: Locator) -> list[str]:

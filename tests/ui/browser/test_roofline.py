@@ -32,7 +32,7 @@ from deepcontext.ui.format import (
     format_share,
 )
 from tests.ui.browser.axe import violations
-from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
+from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving, used_anew
 from tests.ui.browser.test_ranks import cells, written
 from tests.ui.browser.test_surfaces import box, overlap
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Locator
 
-    from tests.ui.browser.conftest import Opened
+    from tests.ui.browser.conftest import Opened, Pages
 
 VIEW = "view=roofline"
 PROGRAM = """
@@ -153,14 +153,10 @@ def addresses(
 
 @pytest.fixture
 def page(
-    request: pytest.FixtureRequest, browser: Browser, addresses: dict[str, str], recording: Path
+    request: pytest.FixtureRequest, pages: Pages, addresses: dict[str, str], recording: Path
 ) -> Iterator[Opened]:
-    with open_page(
-        browser, addresses[getattr(request, "param", SERVER)], Profile.load(recording)
-    ) as opened:
-        opened.go(VIEW)
-        opened.page.wait_for_selector(".roofline svg")
-        yield opened
+    shared = pages(addresses[getattr(request, "param", SERVER)], Profile.load(recording))
+    yield from used_anew(shared, VIEW, ".roofline svg")
 
 
 def table(page: Opened, by: str) -> Locator:
