@@ -1,11 +1,12 @@
 // Generated from src/deepcontext/ui/web/answers.py by tools/write_web_types.py; do not edit.
 
-/** A quantity that a view can show: the total of a metric, or the number of its events. */
+/** A quantity that a view can show: the total of a metric, or the number of its events. `group` is the heading that a list of measures puts it under. */
 export interface Measure {
   key: string;
   label: string;
   unit: string;
   description: string;
+  group: string;
 }
 
 /** Why a request was refused; sent with a status of 400 and above. */

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _COUNT: Final = ".count"
 # The number of events of these metrics counts samples of the profiler, not events of the program.
 _SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
+
+_GROUP_OF_UNIT: Final = {"bytes": "Memory", "count": "Counts", "flop": "Work"}
+# Words in names of times.
+_WAITS: Final = frozenset({"wait", "ready", "sleep", "delay"})
+_OF_GPU: Final = ("gpu_", "device_", "nccl_")
 _EVENTS: Final = {
     "alloc_bytes": "allocations",
     "gpu_alloc_bytes": "GPU allocations",
@@ -33,19 +38,30 @@ _EVENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A quantity that a view can show: the total of a metric, or the number of its events."""
+    """A quantity that a view can show: the total of a metric, or the number of its events.
+
+    `group` is the heading that a list of measures puts it under.
+    """
 
     key: str
     label: str
     unit: str
     description: str
+    group: str
 
 
 def measures(profile: Profile) -> list[Measure]:
     """Return the measures of a profile that add up over a tree, the default first."""
     summed = summed_metrics(profile)
     totals = [
-        Measure(each.name, metric_label(each.name), each.unit, each.description) for each in summed
+        Measure(
+            each.name,
+            metric_label(each.name),
+            each.unit,
+            each.description,
+            _group(each.name, each.unit),
+        )
+        for each in summed
     ]
     counts = [
         Measure(
@@ -53,6 +69,7 @@ def measures(profile: Profile) -> list[Measure]:
             _EVENTS.get(each.name, f"events of {metric_label(each.name)}"),
             "count",
             f"number of events behind {each.name}",
+            "Counts",
         )
         for each in summed
         if each.name not in {HOST_TIME_NS.name, ELAPSED_TIME_NS.name}
@@ -67,9 +84,18 @@ def measures(profile: Profile) -> list[Measure]:
                 "calls",
                 "count",
                 "number of calls of operators and scopes",
+                "Counts",
             ),
         )
     return totals + counts
+
+
+def _group(name: str, unit: str) -> str:
+    if unit in _GROUP_OF_UNIT:
+        return _GROUP_OF_UNIT[unit]
+    if any(word in _WAITS for word in name.split("_")):
+        return "Waiting"
+    return "GPU" if name.startswith(_OF_GPU) else "Time"
 
 
 def measure_named(profile: Profile, key: str) -> Measure:

@@ -7,12 +7,7 @@ import { asTable, dark, go, measure, place, profile, showAs } from "../state";
 import { isSpreadKnown } from "./later_views";
 import { Check, Select, words } from "./parts";
 
-const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [
-  ["time", ["ns"]],
-  ["bytes", ["bytes"]],
-  ["how often", ["count"]],
-  ["work", ["flop"]],
-];
+const MEASURE_GROUPS = ["Time", "GPU", "Waiting", "Memory", "Counts", "Work"];
 const COLORS = [
   ["layer", "layer"],
   ["phase", "phase"],
@@ -43,11 +38,11 @@ export function Toolbar() {
         title={measure.value?.description}
         onChoose={(metric) => go({ metric })}
       >
-        {MEASURE_GROUPS.map(([label, units]) => (
+        {MEASURE_GROUPS.map((group) => (
           <Measures
-            key={label}
-            label={label}
-            measures={current.measures.filter((each) => units.includes(each.unit))}
+            key={group}
+            label={group}
+            measures={current.measures.filter((each) => each.group === group)}
           />
         ))}
       </Select>
