@@ -61,6 +61,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         "ranks.",
         "gpu.",
         "account.gpu.",
+        "account.steady.",
         "nccl.",
         "below.",
         "arithmetic.",

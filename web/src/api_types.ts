@@ -65,17 +65,26 @@ export interface PlaceAnswer {
   gpu_ns: number;
 }
 
-/** The elapsed time, divided completely: see `summaries.account`. `lines` have shares of `lines_whole`, of which `lines_base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
+/** A part of the run: its time by cause, what the GPUs did, and its lines. `lines` have shares of `whole`, of which `base` says in words what it is; `steps` is the number of steps by which their times are divided, 0 for none. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
+export interface PartAnswer {
+  title: string;
+  wall_ns: number;
+  groups: GroupAnswer[];
+  gpu: GroupAnswer[];
+  by_gpu: boolean;
+  whole: number;
+  base: string;
+  steps: number;
+  lines: PlaceAnswer[];
+  others: PlaceAnswer[];
+}
+
+/** The elapsed time, divided completely: see `summaries.account`. `parts` are the run, or its steady state and the rest. */
 export interface AccountAnswer {
   verdicts: VerdictAnswer[];
   whole_ns: number;
   groups: GroupAnswer[];
-  by_gpu: boolean;
-  lines_whole: number;
-  lines_base: string;
-  lines: PlaceAnswer[];
-  others: PlaceAnswer[];
-  gpu: GroupAnswer[];
+  parts: PartAnswer[];
 }
 
 /** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it. Without a `version` only the name is known: the answer to the question `profile` has the rest. */

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
+from deepcontext.profiler.summaries.steady import steady_state
 from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
-from deepcontext.ui.format import format_ns, format_share, shorten_path
+from deepcontext.ui.format import format_count, format_ns, format_share, shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import Account
+    from deepcontext.profiler.summaries.steady import SteadyState
     from deepcontext.profiler.summaries.verdict import Leading, Verdict
 
 CAUSE_NAMES: Final = {
@@ -74,8 +76,8 @@ _SAID: Final = {
     "elapsed time",
     Limit.IMPORTS: "imports take {share} of the elapsed time",
     Limit.COMPILES: "compiling takes {share} of the elapsed time",
-    Limit.GPU_IDLE: "the GPU is idle {share} of the time between its first and its last work",
-    Limit.GPU_BUSY: "the GPU is busy {share} of the time between its first and its last work",
+    Limit.GPU_IDLE: "the GPU is idle {share} of its time",
+    Limit.GPU_BUSY: "the GPU is busy {share} of its time",
     Limit.WAITS: None,
     Limit.RUNS: None,
 }
@@ -91,6 +93,8 @@ def verdict_text(profile: Profile, verdict: Verdict) -> str:
         said = _waits(verdict) if verdict.limit is Limit.WAITS else _runs(verdict)
     place = _LATE if verdict.limit is Limit.GPU_IDLE else _MOST
     whole = "time without imports" if account(profile).of(Cause.IMPORTING) else "elapsed time"
+    if steady_state(profile):
+        whole = "steady state"
     return said.format(share=format_share(verdict.share), whole=whole) + (
         place.format(at) if at else ""
     )
@@ -153,12 +157,18 @@ def groups_of(found: Account) -> tuple[Group, ...]:
 
 
 def base_text(found: Account, leading: Leading) -> str:
-    """Return what the shares of lines are shares of: ``4.96 s, the elapsed time``."""
+    """Return what the shares of lines are shares of: ``4.96 s of elapsed time``."""
     if leading.by_gpu:
         return f"{format_ns(leading.whole_ns)} of GPU time"
     imports = found.of(Cause.IMPORTING)
-    text = f"{format_ns(found.work_ns)}, the elapsed time"
+    text = f"{format_ns(found.work_ns)} of elapsed time"
     return f"{text} without {format_ns(imports)} of imports" if imports else text
+
+
+def steady_text(steady: SteadyState) -> str:
+    """Return ``steady state: 297 steps of 5.22 ms from step 3 on``."""
+    first = f" from step {format_count(steady.first_step)} on" if steady.first_step > 1 else ""
+    return f"steady state: {format_count(steady.steps)} steps of {format_ns(steady.step_ns)}{first}"
 
 
 def place_text(profile: Profile, frame: Frame | None) -> str:

@@ -19,9 +19,16 @@ from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.steady import steady_state
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
-from deepcontext.ui.account_texts import CAUSE_NAMES, base_text, groups_of, verdict_text
+from deepcontext.ui.account_texts import (
+    CAUSE_NAMES,
+    base_text,
+    groups_of,
+    steady_text,
+    verdict_text,
+)
 from deepcontext.ui.finding_texts import texts_of
 from deepcontext.ui.format import format_bytes, format_ns, format_share, shorten_path
 
@@ -29,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.account import Place
+    from deepcontext.profiler.summaries.account import Account, Place
+    from deepcontext.profiler.summaries.steady import SteadyState
 
     Document = dict[str, Any]
 
@@ -41,6 +49,8 @@ _MOST_FINDINGS: Final = 5
 # Lines of source above and below a costly line.
 _AROUND: Final = 4
 _MOST_CHANGES: Final = 3
+_MOST_REST: Final = 4
+_LEAST_REST: Final = 0.05
 
 
 def evidence(
@@ -53,22 +63,21 @@ def evidence(
         processes: the profiles of all processes of the run, if it had several.
         arguments: include the program's arguments, which may hold secrets.
     """
-    found = account(profile)
-    leading = leading_lines(found)
+    found, steady = account(profile), steady_state(profile)
+    shown = account(steady.profile) if steady else found
+    leading = leading_lines(shown)
     document: Document = {
         "program": _program(profile, arguments=arguments),
         "limited_by": [verdict_text(profile, verdict) for verdict in verdicts(profile)],
-        "elapsed_time": {
-            group.name: _share(group.share, group.parts)
-            for group in groups_of(found)
-            if group.share
-        },
-        "lines_are_shares_of": base_text(found, leading),
+        "elapsed_time": _groups(found),
+        "steady_state": {"is": steady_text(steady), **_groups(shown)} if steady else {},
+        "lines_are_shares_of": base_text(shown, leading),
         "lines": [
             _line(profile, place, leading.value(place) / leading.whole_ns)
             for place in leading.lines[:_MOST_LINES]
         ],
-        "other_threads": [_line(profile, place, None) for place in found.others if place.frame][
+        "lines_outside_the_steady_state": _rest(steady) if steady else [],
+        "other_threads": [_line(profile, place, None) for place in shown.others if place.frame][
             :_MOST_OPERATORS
         ],
         "findings": _findings(profile, processes),
@@ -110,6 +119,23 @@ def _text(value: object) -> str:
     blocks = [str(each) for name, each in value.items() if name not in short]
     text = "; ".join(f"{name}: {each}" for name, each in short.items())
     return text + "".join(f"\n\n```\n{block}\n```\n" for block in blocks)
+
+
+def _groups(found: Account) -> Document:
+    return {
+        group.name: _share(group.share, group.parts) for group in groups_of(found) if group.share
+    }
+
+
+def _rest(steady: SteadyState) -> list[Document]:
+    """Return the lines that take notable time before and after the steady state, without imports."""
+    found = account(steady.rest)
+    leading = leading_lines(found)
+    return [
+        _line(steady.rest, place, leading.value(place) / leading.whole_ns)
+        for place in leading.lines[:_MOST_REST]
+        if place.time_ns >= _LEAST_REST * (found.whole_ns + account(steady.profile).whole_ns)
+    ]
 
 
 def _share(share: float, parts: Sequence[tuple[str, float]]) -> str:

@@ -1,6 +1,6 @@
 // The first view: what the run was, where its time went, what to change, what it held; each leads on.
 
-import type { AccountAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
+import type { AccountAnswer, GroupAnswer, PartAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { about, dark, go, profile, tree } from "../state";
@@ -21,7 +21,9 @@ export function OverviewView() {
       {current.account ? (
         <>
           <Account account={current.account} />
-          <Lines account={current.account} />
+          {current.account.parts.map((part) => (
+            <Part key={part.title} part={part} />
+          ))}
         </>
       ) : (
         <Empty title="No times were recorded">The Trust view says why.</Empty>
@@ -67,7 +69,6 @@ function Jobs() {
 /** What limits the run, and the elapsed time divided completely. */
 function Account(props: { account: AccountAnswer }) {
   const { account } = props;
-  const colors = groupColors();
   return (
     <section>
       <ul class="overview-verdicts">
@@ -84,29 +85,25 @@ function Account(props: { account: AccountAnswer }) {
         ))}
       </ul>
       <h3>Where the time goes: {formatTime(account.whole_ns)} elapsed</h3>
-      <Bar
-        label="elapsed time by cause"
-        total={account.whole_ns}
-        unit="ns"
-        parts={account.groups.map(({ name, value, parts }) => ({
-          name: parts ? `${name} (${parts})` : name,
-          value,
-          color: colors[name],
-          show: () => go({ view: "flame" }),
-        }))}
-      />
-      {account.gpu.length > 0 && (
-        <>
-          <h3>The GPU, from its first to its last work</h3>
-          <Bar
-            label="the GPU's time"
-            total={account.gpu.reduce((sum, each) => sum + each.value, 0)}
-            unit="ns"
-            parts={account.gpu.map(({ name, value }) => ({ name, value, color: colors[name] }))}
-          />
-        </>
-      )}
+      <Groups label="elapsed time by cause" groups={account.groups} total={account.whole_ns} />
     </section>
+  );
+}
+
+function Groups(props: { label: string; groups: readonly GroupAnswer[]; total: number }) {
+  const colors = groupColors();
+  return (
+    <Bar
+      label={props.label}
+      total={props.total}
+      unit="ns"
+      parts={props.groups.map(({ name, value, parts }) => ({
+        name: parts ? `${name} (${parts})` : name,
+        value,
+        color: colors[name],
+        show: () => go({ view: "flame" }),
+      }))}
+    />
   );
 }
 
@@ -126,25 +123,42 @@ function groupColors(): Record<string, string> {
   };
 }
 
-function Lines(props: { account: AccountAnswer }) {
-  const { account } = props;
-  if (!account.lines.length) return null;
+/** The lines of the run, of its steady state, or of the rest. */
+function Part(props: { part: PartAnswer }) {
+  const { part } = props;
+  if (!part.lines.length) return null;
+  const steps = part.steps || 1;
   return (
     <section>
-      <h3>By line of your code</h3>
-      <p class="muted">Share of {account.lines_base}; without deeper lines of yours.</p>
+      <h3>{part.title}</h3>
+      {part.groups.length > 0 && (
+        <Groups label="time by cause" groups={part.groups} total={part.wall_ns} />
+      )}
+      {part.gpu.length > 0 && (
+        <>
+          <p class="muted">The GPU, from its first to its last work:</p>
+          <Groups
+            label="the GPU's time"
+            groups={part.gpu}
+            total={part.gpu.reduce((sum, each) => sum + each.value, 0)}
+          />
+        </>
+      )}
+      <p class="muted">
+        {part.steps ? "Time a step; share" : "Share"} of {part.base}; without deeper lines of yours.
+      </p>
       <Places
-        places={account.lines}
-        value={(place) => (account.by_gpu ? place.gpu_ns : place.time_ns)}
-        total={account.lines_whole}
+        places={part.lines}
+        value={(place) => (part.by_gpu ? place.gpu_ns : place.time_ns) / steps}
+        total={part.whole / steps}
       />
-      {account.others.length > 0 && (
+      {part.others.length > 0 && (
         <>
           <p class="muted">Meanwhile, on other threads, running or in operators:</p>
           <Places
-            places={account.others}
-            value={(place) => place.time_ns}
-            total={account.whole_ns}
+            places={part.others}
+            value={(place) => place.time_ns / steps}
+            total={part.wall_ns / steps}
           />
         </>
       )}

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
+from deepcontext.profiler.summaries.steady import steady_state
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
-    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import Account, Place
 
 
@@ -23,6 +24,7 @@ class Limit(enum.StrEnum):
     BUSY_MACHINE = "busy_machine"  # share of the elapsed time that the main thread had no processor
     IMPORTS = "imports"  # share of the elapsed time
     COMPILES = "compiles"  # share of the elapsed time
+    # Of the steady state, or of the whole run where there is none:
     GPU_IDLE = "gpu_idle"  # share of the time between the GPU's first and last work
     GPU_BUSY = "gpu_busy"  # the same
     WAITS = "waits"  # share of the time without imports
@@ -86,10 +88,12 @@ _FEWEST: Final = 3
 
 def verdicts(profile: Profile) -> tuple[Verdict, ...]:
     """Return the statements about a profile, the one to read first at the front."""
-    found = account(profile)
-    if not found.whole_ns:
+    whole = account(profile)
+    if not whole.whole_ns:
         return ()
-    said = [*_about_the_run(found), *_about_the_gpu(found)]
+    steady = steady_state(profile)
+    found = account(steady.profile) if steady else whole
+    said = [*_about_the_run(whole), *_about_the_gpu(found)]
     waits = _group(found, WAITS)
     if waits and waits.share >= _WAITS:
         said.append(waits)

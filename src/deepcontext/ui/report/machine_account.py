@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
+from deepcontext.profiler.summaries.steady import steady_state
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import verdict_text
 
@@ -15,11 +16,26 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import GpuAccount, Place
-    from deepcontext.profiler.summaries.verdict import Verdict
+from deepcontext.profiler.summaries.verdict import Verdict
 
 
 def account_to_dict(profile: Profile, limit: int) -> dict[str, Any]:
     """Return the account as a dict of JSON's types; `limit` rows of each table."""
+    steady = steady_state(profile)
+    return {
+        "verdicts": [_verdict(profile, verdict) for verdict in verdicts(profile)],
+        **_part(profile, limit),
+        "steady": steady
+        and {
+            "first_step": steady.first_step,
+            "steps": steady.steps,
+            "step_ns": steady.step_ns,
+            **_part(steady.profile, limit),
+        },
+    }
+
+
+def _part(profile: Profile, limit: int) -> dict[str, Any]:
     found = account(profile)
     leading = leading_lines(found)
     lines = sorted(found.lines, key=lambda place: -leading.value(place))
@@ -29,7 +45,6 @@ def account_to_dict(profile: Profile, limit: int) -> dict[str, Any]:
         return {"row_count": len(places), "rows": shown}
 
     return {
-        "verdicts": [_verdict(profile, verdict) for verdict in verdicts(profile)],
         "elapsed_ns": found.whole_ns,
         "work_ns": found.work_ns,
         "ready_ns": found.ready_ns,

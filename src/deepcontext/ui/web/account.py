@@ -6,14 +6,27 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
+from deepcontext.profiler.summaries.steady import steady_state
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
-from deepcontext.ui.account_texts import base_text, causes_text, groups_of, verdict_text
+from deepcontext.ui.account_texts import (
+    base_text,
+    causes_text,
+    groups_of,
+    steady_text,
+    verdict_text,
+)
 from deepcontext.ui.format import format_share
-from deepcontext.ui.web.answers import AccountAnswer, GroupAnswer, PlaceAnswer, VerdictAnswer
+from deepcontext.ui.web.answers import (
+    AccountAnswer,
+    GroupAnswer,
+    PartAnswer,
+    PlaceAnswer,
+    VerdictAnswer,
+)
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.account import GpuAccount, Place
+    from deepcontext.profiler.summaries.account import Account, GpuAccount, Place
 
 _MOST_LINES: Final = 8
 _MOST_OTHERS: Final = 4
@@ -22,10 +35,17 @@ _LEAST_PART: Final = 0.01
 
 def account_answer(profile: Profile) -> AccountAnswer | None:
     """Return the account of a profile, None where no time was recorded."""
-    found = account(profile)
+    found, steady = account(profile), steady_state(profile)
     if not found.whole_ns:
         return None
-    leading = leading_lines(found)
+    if steady is None:
+        parts = [_part(profile, "By line of your code")]
+    else:
+        title = steady_text(steady)
+        parts = [
+            _part(steady.profile, title[:1].upper() + title[1:], steady.steps),
+            _part(steady.rest, "Before and after the steady state, by line"),
+        ]
     return AccountAnswer(
         verdicts=[
             VerdictAnswer(
@@ -36,26 +56,42 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
             for verdict in verdicts(profile)
         ],
         whole_ns=found.whole_ns,
-        groups=[
-            GroupAnswer(
-                group.name,
-                round(group.share * found.whole_ns),
-                ", ".join(
-                    f"{name} {format_share(share)}"
-                    for name, share in group.parts
-                    if share >= _LEAST_PART
-                ),
-            )
-            for group in groups_of(found)
-            if group.share
-        ],
+        groups=_groups(found),
+        parts=parts,
+    )
+
+
+def _part(profile: Profile, title: str, steps: int = 0) -> PartAnswer:
+    found = account(profile)
+    leading = leading_lines(found)
+    return PartAnswer(
+        title=title,
+        wall_ns=found.whole_ns,
+        groups=_groups(found) if steps else [],
+        gpu=_gpu(found.gpu),
         by_gpu=leading.by_gpu,
-        lines_whole=leading.whole_ns,
-        lines_base=base_text(found, leading),
+        whole=leading.whole_ns,
+        base=base_text(found, leading),
+        steps=steps,
         lines=[_place(profile, place) for place in leading.lines[:_MOST_LINES]],
         others=[_place(profile, place) for place in found.others if place.frame][:_MOST_OTHERS],
-        gpu=_gpu(found.gpu),
     )
+
+
+def _groups(found: Account) -> list[GroupAnswer]:
+    return [
+        GroupAnswer(
+            group.name,
+            round(group.share * found.whole_ns),
+            ", ".join(
+                f"{name} {format_share(share)}"
+                for name, share in group.parts
+                if share >= _LEAST_PART
+            ),
+        )
+        for group in groups_of(found)
+        if group.share
+    ]
 
 
 def _gpu(gpu: GpuAccount | None) -> list[GroupAnswer]:

@@ -86,22 +86,37 @@ class PlaceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class PartAnswer:
+    """A part of the run: its time by cause, what the GPUs did, and its lines.
+
+    `lines` have shares of `whole`, of which `base` says in words what it is; `steps` is the number of steps
+    by which their times are divided, 0 for none. `gpu` is empty where no GPU worked, or where its idle
+    time is unknown.
+    """
+
+    title: str
+    wall_ns: int
+    groups: list[GroupAnswer]
+    gpu: list[GroupAnswer]
+    by_gpu: bool
+    whole: int
+    base: str
+    steps: int
+    lines: list[PlaceAnswer]
+    others: list[PlaceAnswer]
+
+
+@dataclass(frozen=True, slots=True)
 class AccountAnswer:
     """The elapsed time, divided completely: see `summaries.account`.
 
-    `lines` have shares of `lines_whole`, of which `lines_base` says in words what it is. `gpu` is empty
-    where no GPU worked, or where its idle time is unknown.
+    `parts` are the run, or its steady state and the rest.
     """
 
     verdicts: list[VerdictAnswer]
     whole_ns: int
     groups: list[GroupAnswer]
-    by_gpu: bool
-    lines_whole: int
-    lines_base: str
-    lines: list[PlaceAnswer]
-    others: list[PlaceAnswer]
-    gpu: list[GroupAnswer]
+    parts: list[PartAnswer]
 
 
 @dataclass(frozen=True, slots=True)
