@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # A shorter time has too few samples, a single step no range.
 _LEAST_NS: Final = 200_000_000
 _FEWEST_STEPS: Final = 2
+# Lines outside the steady state are shown where they take this share of the run.
+LEAST_REST: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from deepcontext.profiler.summaries.account import Cause, account
-from deepcontext.profiler.summaries.steady import steady_state
+from deepcontext.profiler.summaries.steady import LEAST_REST, steady_state
 from deepcontext.profiler.summaries.verdict import WAITS, leading_lines, verdicts
 from deepcontext.ui.account_texts import (
     base_text,
@@ -33,8 +33,6 @@ _LEAST_CAUSE: Final = 0.01
 # Lines of other threads are shown where the main thread waits this share, or where they work as long.
 _LEAST_WAIT: Final = 0.1
 _FEWEST: Final = 3
-# Lines outside the steady state are shown where they take this share of the run.
-_LEAST_REST: Final = 0.1
 _WIDE: Final = 100
 _WAITING: Final = (*WAITS, Cause.PROCESSOR)
 _SPENT: Final = Column("spent on", rank=4)
@@ -68,7 +66,7 @@ def print_places(layout: TextLayout, view: View) -> None:
         _print_part(layout, view, "by line")
         return
     rest = account(steady.rest)
-    if rest.work_ns >= _LEAST_REST * account(view.profile).whole_ns:
+    if rest.work_ns >= LEAST_REST * account(view.profile).whole_ns:
         few = replace(view, profile=steady.rest, limit=max(view.limit // 2, _FEWEST))
         _print_part(layout, few, "before and after the steady state, by line")
     layout.prose(steady_text(steady), "bold", indent="")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
-from deepcontext.profiler.summaries.steady import steady_state
+from deepcontext.profiler.summaries.steady import LEAST_REST, steady_state
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import (
     base_text,
@@ -42,10 +42,9 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
         parts = [_part(profile, "By line of your code")]
     else:
         title = steady_text(steady)
-        parts = [
-            _part(steady.profile, title[:1].upper() + title[1:], steady.steps),
-            _part(steady.rest, "Before and after the steady state, by line"),
-        ]
+        parts = [_part(steady.profile, title[:1].upper() + title[1:], steady.steps)]
+        if account(steady.rest).work_ns >= LEAST_REST * found.whole_ns:
+            parts.append(_part(steady.rest, "Before and after the steady state, by line"))
     return AccountAnswer(
         verdicts=[
             VerdictAnswer(
