@@ -67,8 +67,9 @@ def test_set_up_moves_no_share_of_the_steady_state(profile: Profile) -> None:
 def test_what_limits_a_run_is_said_of_its_steady_state(profile: Profile) -> None:
     said = {verdict.limit: verdict for verdict in verdicts(profile)}
     assert Limit.WAITS not in said
-    assert said[Limit.RUNS].frame is not None
-    assert said[Limit.RUNS].frame.line == 11
+    frame = said[Limit.RUNS].frame
+    assert frame is not None
+    assert frame.line == 11
 
 
 def test_a_part_that_was_asked_for_has_no_parts(profile: Profile) -> None:
