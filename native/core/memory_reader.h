@@ -11,8 +11,8 @@ namespace deepcontext {
 /// Any thread and any signal handler: `read` makes only system calls and keeps errno.
 class MemoryReader {
 public:
-  /// If the kernel refuses process_vm_readv, this opens a file in the calling thread's table of
-  /// descriptors. Only threads with this table can then read.
+  /// If the kernel refuses process_vm_readv, or a filter would end the process, this opens a file
+  /// in the calling thread's table of descriptors. Only threads with this table can then read.
   MemoryReader();
   ~MemoryReader();
   MemoryReader(const MemoryReader &) = delete;
@@ -29,6 +29,7 @@ private:
   ssize_t readFile(const void *from, void *to, size_t bytes) const;
 
   int process_;
+  bool may_call_;
   int file_ = -1; // /proc/self/mem, where process_vm_readv is refused
   dev_t device_ = 0;
   ino_t inode_ = 0;

@@ -62,8 +62,12 @@ std::string Sampler::start(double rate_hz) {
   visits_ = std::make_unique<ThreadVisits>(
       VisitParts{gil_, slots_, counted_, counts_, *handlers_memory_});
   was_taken_ = false;
+  was_filtered_ = false;
   was_refused_ = false;
-  may_ask_ = takeSampleSignal();
+  filters_ = CallFilters::of(kernelThread());
+  visits_->setFilters(filters_);
+  is_filtered_ = isFatal(OwnCall::kAskThread);
+  may_ask_ = !is_filtered_ && takeSampleSignal();
   is_started_ = true;
   setNextRound();
   gil_.begin();
@@ -97,6 +101,19 @@ void Sampler::stop() {
 }
 
 std::string Sampler::limitation() const {
+  if (was_filtered_.load(std::memory_order_relaxed)) {
+    return "sampling ended early: the program has set a filter of system calls (seccomp) that "
+           "would "
+           "have ended it";
+  }
+  if (is_filtered_) {
+    return "a filter of system calls (seccomp) would end the program at a signal of the sampler: "
+           "running threads are charged without a line";
+  }
+  if (counts_.filtered.load(std::memory_order_relaxed) > 0) {
+    return "the program has set a filter of system calls (seccomp): running threads were charged "
+           "without a line afterwards";
+  }
   if (!may_ask_) {
     return "the program handles SIGURG itself: running threads are charged without a line";
   }
@@ -181,6 +198,9 @@ void Sampler::sample(uint32_t turn, bool is_first) {
   uint64_t before = internalCpuNs();
   while (turn_.load() == turn) {
     sleep(turn);
+    if (!mayGoOn()) {
+      break;
+    }
     if (turn_.load() == turn) {
       visitAll(senses);
       setNextRound();
@@ -222,6 +242,18 @@ void Sampler::finishAll() {
 }
 
 // -- a round
+
+/// A filter may be set for all threads at any time; it is tried once.
+bool Sampler::mayGoOn() {
+  CallFilters now = CallFilters::of(kernelThread());
+  if (now != filters_) {
+    bool is_fatal = isFatal(OwnCall::kReadMemory) || isFatal(OwnCall::kAskThread);
+    was_filtered_.store(is_fatal, std::memory_order_relaxed);
+    filters_ = now;
+    visits_->setFilters(now);
+  }
+  return !was_filtered_.load(std::memory_order_relaxed);
+}
 
 void Sampler::visitAll(const Senses &senses) {
   ++round_;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/call_filters.h"
 #include "core/condition.h"
 #include "python/fork_pause.h"
 #include "sampling/counted_threads.h"
@@ -61,6 +62,7 @@ private:
   void finishAll();
 
   // -- a round
+  bool mayGoOn();
   void visitAll(const Senses &senses);
   void findThreads(const Senses &senses);
   void addThread(const Senses &senses, int number);
@@ -70,12 +72,15 @@ private:
   // of the thread that should run; other threads end when they see it
   std::atomic<uint32_t> turn_{0};
   bool is_started_ = false;
-  bool is_opening_ = false;            // the next thread is the first of a session
-  Event opened_;                       // when that thread knows whether it can work
-  std::string cannot_open_;            // written before that
-  bool may_ask_ = false;               // the signal was free at the start of the session
-  std::atomic<bool> was_taken_{false}; // the program has used it since
-  bool was_refused_ = false;           // the process may have no more threads; GIL held
+  bool is_opening_ = false;  // the next thread is the first of a session
+  Event opened_;             // when that thread knows whether it can work
+  std::string cannot_open_;  // written before that
+  bool may_ask_ = false;     // the signal was free at the start of the session
+  bool is_filtered_ = false; // a filter of system calls would end the process at the signal
+  CallFilters filters_;      // of the sampler's thread, with which calls were tried
+  std::atomic<bool> was_filtered_{false}; // a later one ends the process at a call of the sampler
+  std::atomic<bool> was_taken_{false};    // the program has used it since
+  bool was_refused_ = false;              // the process may have no more threads; GIL held
   GilFutex gil_;
   SlotPool slots_;
   // Opened in the program's table of descriptors. Not freed, because a signal may be pending.

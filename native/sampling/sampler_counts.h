@@ -13,6 +13,7 @@ struct SamplerCounts {
   std::atomic<uint64_t> lost{0};    // could not be attributed; their time goes to the next sample
   std::atomic<uint64_t> cut{0}; // without their innermost frames, whose code was freed meanwhile
   std::atomic<uint64_t> unanswered{0};  // the thread blocked the signal, or ended
+  std::atomic<uint64_t> filtered{0};    // of these: the thread has set a filter of system calls
   std::atomic<uint64_t> astray{0};      // asked, but the program may have received the signal
   std::atomic<uint64_t> waits_ended{0}; // the signal ended a system call that is not restarted
   std::atomic<uint64_t> threads{0};
@@ -20,7 +21,7 @@ struct SamplerCounts {
   std::atomic<uint64_t> internal_cpu_ns{0}; // of the sampler's thread
 
   void clear() {
-    for (auto *count : {&rounds, &running, &waiting, &lost, &cut, &unanswered, &astray,
+    for (auto *count : {&rounds, &running, &waiting, &lost, &cut, &unanswered, &filtered, &astray,
                         &waits_ended, &threads, &threads_refused, &internal_cpu_ns}) {
       count->store(0, std::memory_order_relaxed);
     }

@@ -113,7 +113,14 @@ void ThreadVisits::look(const Senses &senses, SampledThread &thread, uint64_t cp
 /// Read anew each time: a signal for a thread that blocks it stays pending, and the program would
 /// receive it from sigwait(), or by a handler that it sets before it unblocks the signal.
 bool ThreadVisits::mayAsk(const Senses &senses, const SampledThread &thread) {
-  return may_ask_ && !senses.kernel.isBlocking(thread.number, kSampleSignal);
+  if (!may_ask_ || senses.kernel.isBlocking(thread.number, kSampleSignal)) {
+    return false;
+  }
+  if (CallFilters::of(thread.number) != filters_) { // its handler's calls may end the process
+    SamplerCounts::bump(parts_.counts.filtered);
+    return false;
+  }
+  return true;
 }
 
 void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {

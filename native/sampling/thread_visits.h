@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/call_filters.h"
 #include "sampling/counted_threads.h"
 #include "sampling/gil_futex.h"
 #include "sampling/remote_context.h"
@@ -38,6 +39,8 @@ public:
 
   /// Call before a round's first visit. `may_ask`: the signal is the sampler's.
   void beginRound(uint64_t round, bool may_ask);
+  /// Threads with other filters of system calls than these are not asked.
+  void setFilters(CallFilters filters) { filters_ = filters; }
   /// Begin with a thread that was just found. `is_old`: it may be older than the session.
   void begin(const Senses &senses, SampledThread &thread, bool is_old);
   /// False when the thread has ended.
@@ -71,6 +74,7 @@ private:
   std::unique_ptr<SampledContext> scratch_ = std::make_unique<SampledContext>();
   uint64_t round_ = 0;
   bool may_ask_ = false;
+  CallFilters filters_; // with which calls were tried
   double ns_per_tick_ = 1;
 };
 

@@ -71,11 +71,11 @@ void inChild(void (*run)()) {
 }
 
 /// What some containers do: their kernel says no to process_vm_readv.
-void refuseReadingOfProcesses() {
+void refuseReadingOfProcesses(uint32_t answer) {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, answer),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   sock_fprog program{sizeof rules / sizeof rules[0], rules};
@@ -88,7 +88,11 @@ void inBothWays(void (*run)()) {
   static void (*to_run)();
   to_run = run;
   inChild([] {
-    refuseReadingOfProcesses();
+    refuseReadingOfProcesses(SECCOMP_RET_ERRNO | EPERM);
+    to_run();
+  });
+  inChild([] { // sandboxes
+    refuseReadingOfProcesses(SECCOMP_RET_KILL_PROCESS);
     to_run();
   });
 }
@@ -261,7 +265,7 @@ TEST(a_thread_reads_when_the_first_one_has_ended) {
 
 TEST(a_file_of_the_program_under_the_same_number_is_not_read) {
   inChild([] {
-    refuseReadingOfProcesses();
+    refuseReadingOfProcesses(SECCOMP_RET_ERRNO | EPERM);
     MemoryReader memory;
     char *page = mapPages(1);
     CHECK(canCopy(memory, page));
