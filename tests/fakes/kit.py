@@ -7,6 +7,7 @@ in which a test says what the device does. See README.md for how to use the kit 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import subprocess
 from dataclasses import dataclass
@@ -96,6 +97,15 @@ def build(folder: Path, sanitizer: str = "", targets: Sequence[str] = ()) -> Pat
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
     return folder
+
+
+def built(targets: Sequence[str] = ()) -> Path:
+    """Compile the fakes into the checkout's `build/fakes`, once for all processes, and return it."""
+    folder = SOURCES.parents[1] / "build" / "fakes"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a test process beside this one may compile
+        return build(folder, targets=targets)
 
 
 class FakeGpu:

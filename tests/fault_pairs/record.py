@@ -23,16 +23,13 @@ from deepcontext.profiler.model.profile import Profile
 from tests.fault_pairs.judging import Verdict, summary, verdict
 from tests.fault_pairs.pairs import HERE, Pair, pairs
 
-sys.path.insert(0, str(HERE.parent / "fakes"))
-import kit
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _TIME_LIMIT_S = 600
 _DEEPCONTEXT = (sys.executable, "-m", "deepcontext")
 _JOB = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-_INTERFACES = {"nvidia": "cupti", "amd": "rocprofiler"}
+_VENDORS = ("nvidia", "amd")
 
 
 def record(pair: Pair, kind: str, folder: Path) -> Path:
@@ -46,12 +43,9 @@ def record(pair: Pair, kind: str, folder: Path) -> Path:
         return output
     program = output.with_suffix(".py")
     program.write_text(pair.text(kind), encoding="utf-8")
-    if pair.needs in _INTERFACES:
-        where = [str(_fakes(folder)), _INTERFACES[pair.needs]]
-        _run(
-            [sys.executable, str(HERE / "simulated.py"), *where, *pair.options, str(program)],
-            folder,
-        )
+    if pair.needs in _VENDORS:
+        simulated = [sys.executable, str(HERE / "simulated.py"), pair.needs]
+        _run([*simulated, *pair.options, str(program)], folder)
     elif pair.needs == "ranks":
         run = output.with_suffix(".ranks.dcrun")
         _run([*_JOB, *_DEEPCONTEXT[1:], "profile", "-q", "-o", str(run), str(program)], folder)
@@ -62,13 +56,6 @@ def record(pair: Pair, kind: str, folder: Path) -> Path:
         words = ["profile", "--no-report", *pair.options, "-o", str(output), str(program)]
         _run([*_DEEPCONTEXT, *words], folder, cache)
     return output
-
-
-@functools.cache
-def _fakes(folder: Path) -> Path:
-    built = folder / "fakes"
-    built.mkdir(exist_ok=True)
-    return kit.build(built)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Profile a program on a simulated GPU.
 
-usage: simulated.py FAKES cupti|rocprofiler [--stalls] PROGRAM
+usage: simulated.py nvidia|amd [--stalls] PROGRAM
 
 Writes the profile beside the program.
 """
@@ -21,12 +21,13 @@ import kit
 
 
 def main() -> None:
-    fakes, interface, *options, program = sys.argv[1:]
+    name, *options, program = sys.argv[1:]
     torch.set_num_threads(1)
-    vendor = next(each for each in kit.VENDORS if each.interface == interface)
-    device = kit.FakeGpu(Path(fakes), vendor)
+    vendor = next(each for each in kit.VENDORS if each.name == name)
+    fakes = kit.built()
+    device = kit.FakeGpu(fakes, vendor)
     device.use()
-    os.environ["DEEPCONTEXT_SIMULATED_GPU"] = str(Path(fakes) / vendor.profiler)
+    os.environ["DEEPCONTEXT_SIMULATED_GPU"] = str(fakes / vendor.profiler)
     os.environ["DEEPCONTEXT_GPU_STALLS"] = "may-hang"  # the fake does not
     device.reset()
     deepcontext.start(Path(program).with_suffix(".dcprof"), stalls="--stalls" in options)

@@ -60,9 +60,8 @@ PRELUDE = """
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    built = kit.build(tmp_path_factory.mktemp("c10"), targets=("fake_c10", "fake_c10_cuda"))
-    return str(built)
+def folder() -> str:
+    return str(kit.built(("fake_c10", "fake_c10_cuda")))
 
 
 @pytest.fixture

@@ -442,7 +442,7 @@ def opened(*profiles: Profile) -> OpenProfiles:
 
 def test_random_trees_under_random_switches(engine: Engine) -> None:
     nodes = lacking = 0
-    for seed in range(100):
+    for seed in range(40):
         random = np.random.default_rng(seed)
         sizes = random.integers(2, 900, 2 + seed % 3)
         several = [
@@ -455,8 +455,8 @@ def test_random_trees_under_random_switches(engine: Engine) -> None:
         trees = [each["nodes"] for each in answers if "functions" in each]
         nodes += sum(len(each["depth"]) for each in trees)
         lacking += sum(None in sides for each in trees for sides in each["sides"] if len(sides) > 2)
-    assert nodes > 20_000  # not only refusals
-    assert lacking > 1_000
+    assert nodes > 8_000  # not only refusals
+    assert lacking > 400
 
 
 def test_large_trees_are_cut_alike(engine: Engine) -> None:

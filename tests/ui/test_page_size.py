@@ -88,4 +88,4 @@ def test_pages_of_examples_are_little_larger_than_their_profiles(tmp_path: Path,
     framework = name.partition("_")[0]
     if find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
-    check_size(recorded(tmp_path, [str(EXAMPLES / f"{name}.py")]))
+    check_size(recorded(tmp_path, [str(EXAMPLES / f"{name}.py"), "--steps", "2"]))

@@ -33,10 +33,10 @@ COLLECTORS = {"nvidia": NvidiaGpu, "amd": AmdGpu}
 
 
 @pytest.fixture(scope="session")
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the compiled fakes; kept where `mutants.py` runs many processes of tests."""
-    kept = os.environ.get("DEEPCONTEXT_FAKES")
-    return kit.build(Path(kept) if kept else tmp_path_factory.mktemp("fakes"))
+def fakes() -> Path:
+    """Folder of the compiled fakes; another where `mutants.py` changes the sources."""
+    other = os.environ.get("DEEPCONTEXT_FAKES")
+    return kit.build(Path(other)) if other else kit.built()
 
 
 @functools.cache

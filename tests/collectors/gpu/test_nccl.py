@@ -104,9 +104,8 @@ class FakeNccl:
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = kit.build(tmp_path_factory.mktemp("nccl"), targets=["fake_nccl"])
-    return folder / "libnccl.so.2"
+def library() -> Path:
+    return kit.built(["fake_nccl"]) / "libnccl.so.2"
 
 
 @pytest.fixture
