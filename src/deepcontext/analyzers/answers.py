@@ -98,7 +98,7 @@ ALL: Final[tuple[Analyzer, ...]] = (
     _analyzer("recompilation", "is the same function compiled again and again?"),
     _analyzer("settings", "is a mode on that costs time and has no use here?"),
     _analyzer("model_calls", "does a model run sample by sample, or on the same tokens again?"),
-    _analyzer("padding", "is most of each batch padding, or ignored by the loss?"),
+    _analyzer("padding", "is most of what is computed ignored by the loss, or zero?"),
     _analyzer("cheaper_operator", "does a cheaper operator compute what is used of a result?"),
     _analyzer("precision", "do matrix products run in a wider type than needed?"),
     _analyzer("far_from_peak", "is an operator far from what the machine can do?"),

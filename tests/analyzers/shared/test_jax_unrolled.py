@@ -60,13 +60,3 @@ def test_unpacking_an_array_is_no_loop(
     slices = [made("fusion", "none", KEYS, "slice")] * 100
     others = [made("fusion", "none", KEYS, also)] * 100
     assert bool(unrolled(monkeypatch, profile, *slices, *others)) is is_told
-
-
-@pytest.mark.parametrize(("count", "is_of_arguments"), [(101, True), (20, False)])
-def test_a_loop_over_arguments_has_as_many_operations_as_arguments(
-    monkeypatch: pytest.MonkeyPatch, profile: Profile, count: int, *, is_of_arguments: bool
-) -> None:
-    passed = (operations_of_programs.Arguments("jit_step", count, 4 * count),)
-    monkeypatch.setattr(operations_of_programs, "arguments", lambda _: passed)
-    (found,) = unrolled(monkeypatch, profile, *[made("fusion", "none", LAYER, "mul")] * 100)
-    assert found.is_of_arguments is is_of_arguments

@@ -34,11 +34,7 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.model.grouping import sums
-from deepcontext.profiler.model.metric_values import (
-    counts_or_zeros,
-    exclusive_or_zeros,
-    total,
-)
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.model.package import package_of
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE

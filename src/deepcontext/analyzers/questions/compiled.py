@@ -48,7 +48,6 @@ _LEAST_NS: Final = 200_000_000
 _FEWEST_PASSES: Final = 64
 _FEWEST_LAYERS: Final = 2
 _LEAST_UNROLLED_SHARE: Final = 0.15
-_LEAST_OF_ARGUMENTS: Final = 0.5
 # A function that is compiled more often has that as its fault.
 _MOST_COMPILATIONS: Final = 2
 # Source: jax/_src/prng.py. A draw of random numbers is made of dozens of operations.
@@ -231,18 +230,14 @@ class Unrolled:
         source: the line.
         repeated: how often the program has the most frequent operation of the line, at most.
         compile_ns: time of compiling the function.
-        arguments: how many arrays a call passes, 0 where that was not recorded.
         is_net: whether the passes may be layers, each with products of its own weights.
-        is_of_arguments: whether each pass may work on an argument of its own.
     """
 
     module: str
     source: Source
     repeated: int
     compile_ns: int
-    arguments: int
     is_net: bool
-    is_of_arguments: bool
 
 
 _Lines: TypeAlias = Counter[tuple[str, str, jax_programs.Source]]
@@ -258,7 +253,6 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
     }
     if not compiling:
         return []
-    arguments = {each.program: each.count for each in jax_operations.arguments(profile)}
     found = []
     for program, operations in jax_operations.by_program(profile).items():
         if function_of(program) not in compiling:
@@ -267,21 +261,13 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
             if count < _FEWEST_PASSES:
                 continue
             products = max(_products(operations), default=0)
-            having = sum(
-                any((each.primitive, each.phase, each.source) == member for each in one.members)
-                for one in operations
-            )
-            passed = arguments.get(program, 0)
             found.append(
                 Unrolled(
                     program,
                     member[2],
                     count,
                     int(compiling[function_of(program)]["compile_ns"]),
-                    passed,
                     _FEWEST_LAYERS <= products < _FEWEST_PASSES,
-                    # The compiler may make two operations of one pass.
-                    passed >= max(_FEWEST_PASSES, _LEAST_OF_ARGUMENTS * having),
                 )
             )
     return sorted(found, key=lambda each: -each.compile_ns)
@@ -319,20 +305,14 @@ def _unrolled(profile: Profile) -> Iterator[Cause]:
         if each.compile_ns < _LEAST_UNROLLED_SHARE * elapsed or not elapsed:
             continue
         # Layers have to compute one after the other, and compile once.
-        is_meant = each.is_net or each.is_of_arguments
         yield Cause(
-            key="arguments_unrolled_into_program"
-            if each.is_of_arguments
-            else "loop_unrolled_into_program",
+            key="loop_unrolled_into_program",
             nodes=calls_of(profile, each.module),
             frame=_frame(each.source),
             metric=ELAPSED,
             value=each.compile_ns,
             whole=elapsed,
-            severity=Severity.INFO if is_meant else None,
-            words={
-                "module": each.module,
-                "times": each.repeated,
-            },
-            evidence={"repeated_count": each.repeated, "arguments_count": each.arguments},
+            severity=Severity.INFO if each.is_net else None,
+            words={"module": each.module, "times": each.repeated},
+            evidence={"repeated_count": each.repeated},
         )

@@ -119,10 +119,7 @@ def _reads(profile: Profile) -> Iterator[Cause]:
         frame=lines[0].frame,
         metric=HOST,
         value=sum(line.value for line in lines),
-        words={
-            "more": more,
-            "times": "once" if round(a_step, 1) == 1.0 else f"{a_step:.3g} times",
-        },
+        words={"more": more, "times": "once" if round(a_step, 1) == 1.0 else f"{a_step:.3g} times"},
         evidence={
             "reads_per_step": round(a_step, 2),
             "lines": ", ".join(at.location_text(profile, line.frame) for line in lines[:8]),

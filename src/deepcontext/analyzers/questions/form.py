@@ -119,6 +119,10 @@ def _programs_in_double(profile: Profile) -> Iterator[Cause]:
 
 def _by_hand(profile: Profile) -> Query:
     """Return the copies that Python code asks for, which are nobody else's to tell."""
+    return Query(profile, profile.once(_by_hand, lambda: _asked_copies(profile)))
+
+
+def _asked_copies(profile: Profile) -> at.Mask:
     tree = profile.tree
     copies = at.operators(profile, catalogue.operators("copies")).phase("none", "forward", "other")
     # Products copy their bias and operands; that is part of the product.
@@ -133,7 +137,7 @@ def _by_hand(profile: Profile) -> Query:
     by_hand &= ~(input_types.of_narrow_integers(profile) & ~in_layers)
     # A copy that each step keeps is memory that grows.
     by_hand &= ~tree.at_or_above(kept(profile, ""))
-    return at.apart(Query(profile, by_hand))
+    return at.apart(Query(profile, by_hand)).mask()
 
 
 def _converting_layers(profile: Profile) -> Iterator[Cause]:

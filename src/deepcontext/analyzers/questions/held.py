@@ -14,23 +14,14 @@ import numpy as np
 from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.causes import Cause
 from deepcontext.analyzers.finding import Severity
-from deepcontext.analyzers.shared import held_tensors, libraries
+from deepcontext.analyzers.shared import held_tensors
 from deepcontext.analyzers.shared import source_locations as at
-from deepcontext.analyzers.shared.backward_passes import (
-    links_backwards,
-)
-from deepcontext.analyzers.shared.called_operators import (
-    called_by_user,
-    has_called_module,
-)
+from deepcontext.analyzers.shared.backward_passes import links_backwards
+from deepcontext.analyzers.shared.called_operators import called_by_user, has_called_module
 from deepcontext.analyzers.shared.jax_calls import calls_of
 from deepcontext.analyzers.shared.model_runs import functions_of, models
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import (
-    BUILT_GRAPH,
-    CALL_DURATION_NS,
-    HOST_TIME_NS,
-)
+from deepcontext.profiler.format.metric import BUILT_GRAPH, CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
@@ -79,8 +70,6 @@ _STEPS_ALIVE: Final = (1.5, 2.5)
 # Two or three calls compare their results (a contrastive loss, a discriminator).
 _FEWEST_PARTS: Final = 4
 _CELLS: Final = ("lstm", "gru", "rnn")
-# Of float32, when the data is held as bytes.
-_SAVED_BY_BYTES: Final = 0.75
 # Of a compiled program: share of the memory that it uses while it runs, and of its observed launches.
 _LEAST_DONATED: Final = 0.20
 _LEAST_FED_BACK: Final = 0.5
@@ -167,9 +156,11 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
         return
     lines = memory_summary.grown_lines(profile, prefix)
     rows = lines.rows(profile.frames, np.flatnonzero(_are_leaks(lines, peak)))
+    if not rows:
+        return
     suspects = {(each.file, each.line): each for each in rows}
     of_holder: dict[Holder | None, list[tuple[at.Location, GrownLine]]] = {}
-    least = min((each.size_bytes for each in rows), default=0)
+    least = min(each.size_bytes for each in rows)
     for location in at.by_line(Query(profile, profile.exclusive(metric) > 0), metric, least):
         frame = location.frame
         grown = suspects.get((frame.file, frame.line)) if frame else None
@@ -329,27 +320,6 @@ def _views(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
             yield _cause(profile, prefix, "results_held_by_views", nodes, value, words=words)
 
 
-def _files(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
-    """Find what is held of a file although a model has a copy; silent while the model is loaded."""
-    metric, tree = f"{prefix}peak_bytes", profile.tree
-    reads = at.outermost(Query(profile, libraries.frames(profile, libraries.loads)[tree.frame]))
-    loading = at.nodes_named(profile, FrameKind.PYTHON, {"Module.load_state_dict"})
-    copies = at.operators(profile, catalogue.operators("copies_values")).under(loading)
-    modules = at.outermost(Query(profile, profile.is_kind(FrameKind.MODULE)))
-    if not reads.count() or not copies.count() or not modules.total(metric, inclusive=True):
-        return
-    # Copied more often than read: the tensors are kept to start from them again.
-    pieces = int(counts_or_zeros(profile, metric)[tree.at_or_below(reads.mask())].sum())
-    copied = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[copies.nodes()].sum())
-    held = reads.total(metric, inclusive=True)
-    if at.nodes_named(profile, FrameKind.PYTHON, {"Optimizer.load_state_dict"}).count():
-        # An optimizer takes the file's tensors themselves.
-        held = min(held, total(profile, f"{prefix}peak_parameter_bytes"))
-    if copied <= pieces and held >= _LEAST_GRAPH_SHARE * peak:
-        nodes = at.by_line(reads, metric)[0].nodes
-        yield _cause(profile, prefix, "file_held_beside_model", nodes, held)
-
-
 def _two_steps(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
     """Find modules whose results are alive of two steps at once, although a backward has used them."""
     scopes = at.scopes(profile, STEP_SCOPE).nodes()
@@ -451,9 +421,7 @@ def _owner(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
         if line.value == peak or _is_mostly(profile, f"{prefix}peak_parameter_bytes", line):
             continue
         if _is_kept(profile, prefix, line):
-            # Data that the program works on: a server's pool, weights, a table.
-            yield from _widened(profile, prefix, line)
-            continue
+            continue  # data that the program works on: a server's pool, weights, a table
         is_activation = _is_mostly(profile, f"{prefix}peak_activation_bytes", line)
         if peak >= _LEAST_ACTIVATIONS or not is_activation:
             smallest = at.least_of_devices(profile, "memory_bytes") if prefix else 0
@@ -482,30 +450,9 @@ def _allocations(profile: Profile, metric: str, line: at.Location) -> int:
     return int(profile.tree.inclusive(profile.counts(metric))[list(line.nodes)].sum())
 
 
-def _widened(profile: Profile, prefix: str, line: at.Location) -> Iterator[Cause]:
-    """Find data that a program converts, and scales, as a whole and then holds."""
-    called = called_by_user(profile) & profile.is_kind(FrameKind.OPERATOR)
-    called &= at.in_lines_of(profile, np.array(line.nodes[:1]))
-    # A conversion to the type that a tensor already has calls nothing.
-    copied = at.operators(profile, catalogue.operators("converts")).mask()
-    empty = at.operators(profile, catalogue.operators("conversions")).mask()
-    nodes = np.flatnonzero(called & (profile.tree.at_or_above(copied) | ~empty)).tolist()
-    names = {at.base_name(profile.frame(node).name) for node in nodes}
-    if not names & catalogue.operators("conversions"):
-        return
-    # On a device, the copy to the device looks like a conversion. Data with a mean to subtract is seldom of
-    # integers.
-    is_scaled = not prefix and bool(names & catalogue.operators("scales"))
-    is_scaled &= not names & catalogue.operators("shifts")
-    key = "data_widened_as_a_whole" if is_scaled else "data_converted_as_a_whole"
-    saved = int(_SAVED_BY_BYTES * line.value)
-    yield _cause(profile, prefix, key, line.nodes, line.value, saved=saved)
-
-
 _PEAKS: Final[tuple[Callable[[Profile, str, int], Iterator[Cause]], ...]] = (
     _results,
     _views,
-    _files,
     _two_steps,
     _summed,
     _growing_calls,

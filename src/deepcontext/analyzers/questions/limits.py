@@ -295,10 +295,7 @@ def _short_kernels(profile: Profile) -> Iterator[Cause]:
             frame=location.frame,
             metric=at.GPU_TIME,
             value=location.value,
-            words={
-                "count": count,
-                "mean": mean / 1000,
-            },
+            words={"count": count, "mean": mean / 1000},
             evidence={"launches_count": count, "mean_kernel_ns": int(mean)},
         )
 
@@ -455,11 +452,6 @@ def _idle(profile: Profile) -> Iterator[Cause]:
         metric="elapsed GPU time",
         value=sum(each.value for each in lines),
         whole=span,
-        words={
-            "more": _more(lines),
-        },
-        evidence={
-            "all_idle_share": float(idle.sum()) / span,
-            "place_share": lines[0].value / span,
-        },
+        words={"more": _more(lines)},
+        evidence={"all_idle_share": float(idle.sum()) / span, "place_share": lines[0].value / span},
     )

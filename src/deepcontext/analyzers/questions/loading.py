@@ -16,10 +16,10 @@ from deepcontext.analyzers.causes import ELAPSED, HOST, Cause, at_place
 from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.shared import loading_lines
 from deepcontext.analyzers.shared import source_locations as at
-from deepcontext.analyzers.shared.worker_waits import LEAST_SHARE_WITH_WORKERS, joining_advice
+from deepcontext.analyzers.shared.worker_waits import LEAST_SHARE_WITH_WORKERS
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, SAMPLED_READY_TIME_NS
-from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
 from deepcontext.profiler.summaries.setup_time import setup_time
@@ -38,12 +38,6 @@ _FEWEST_ROWS: Final = 8
 # Starting a worker takes tenths of a second.
 _LEAST_TO_START_NS: Final = 250_000_000
 _WITH_WORKERS: Final = "_MultiProcessingDataLoaderIter"
-# Batches of many tensors, each of which is opened by a message: share of the wait, tensors of a batch.
-_LEAST_HANDED: Final = 0.2
-_FEWEST_TENSORS: Final = 16
-_LEAST_HANDED_NS: Final = 100_000_000
-_REBUILDING: Final = "torch/multiprocessing/reductions.py"
-_PINNING: Final = "_pin_memory_loop"
 
 
 def find(profile: Profile) -> Iterator[Cause]:
@@ -71,11 +65,9 @@ def find(profile: Profile) -> Iterator[Cause]:
     least = _LEAST_SHARE_IN_MEMORY if in_memory else least
     crowded = at.crowded_ns(profile)
     waited = value - once if workers else value
-    if share >= least:
-        handed = _handed_over(profile, scopes, value) if workers else None
-        # If other programs took this process's cores, they also took the workers', and the wait says nothing.
-        if handed or not (workers and crowded):
-            yield handed or _waiting(profile, scopes, waited, workers, in_memory=in_memory)
+    # If other programs took this process's cores, they also took the workers', and the wait says nothing.
+    if share >= least and not (workers and crowded):
+        yield _waiting(profile, scopes, waited, workers, in_memory=in_memory)
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
         yield _of_scopes(
             scopes,
@@ -165,34 +157,6 @@ def _workers_per_loader(profile: Profile, scopes: Query) -> int:
         return 0
     children = profile.trust.counters.get("forked_children", 0)
     return max(children // max(iterators_with_workers(profile), 1), 1)
-
-
-def _handed_over(profile: Profile, scopes: Query, value: int) -> Cause | None:
-    """Return that a loop waits because it takes many tensors one by one from its workers."""
-    tree, calls = profile.tree, counts_or_zeros(profile, CALL_DURATION_NS.name)
-    # The last call of an epoch returns no batch.
-    batches = int(calls[scopes.nodes()].sum()) - iterators_with_workers(profile)
-    if not is_sampled(profile.metrics) or batches <= 0:
-        return None
-    waiting = tree.at_or_below(scopes.mask())
-    pinning = at.nodes_named(profile, FrameKind.PYTHON, {_PINNING}).mask()
-    taking = waiting | tree.at_or_below(pinning)
-    sets = at.operators(profile, catalogue.operators("sets_storage")).mask() & taking
-    tensors = int(calls[sets].sum()) // batches
-    rebuilding = at.in_files(profile, lambda file: file.endswith(_REBUILDING)) & taking
-    elapsed = exclusive_or_zeros(profile, ELAPSED_TIME_NS.name)
-    spent = int(elapsed[tree.at_or_below(rebuilding)].sum())
-    part = min(spent / max(int(elapsed[waiting].sum()), 1), 1.0)
-    if tensors < _FEWEST_TENSORS or part < _LEAST_HANDED or spent < _LEAST_HANDED_NS:
-        return None
-    return _of_scopes(
-        scopes,
-        "batches_handed_over_in_pieces",
-        value=value,
-        saved=int(part * value),
-        words={"part": part, "tensors": tensors, "advice": joining_advice("the collate_fn")},
-        evidence={"hand_over_ns": int(part * value), "batch_tensors_count": tensors},
-    )
 
 
 def _waiting(

@@ -14,7 +14,6 @@ from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.causes import HOST, Cause, at_place
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.backward_passes import backward_line, passes_from_scalars
-from deepcontext.analyzers.shared.called_operators import called_modules, module_calls
 from deepcontext.analyzers.shared.model_runs import (
     LEAST_SHARE,
     Functions,
@@ -32,7 +31,7 @@ from deepcontext.profiler.format.metric import (
     LOSS_TARGETS,
     REPEATED_INPUTS,
 )
-from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 
@@ -58,8 +57,6 @@ _LEAST_OF_PART: Final = 0.9
 _LEAST_VARYING: Final = 0.1
 _FEWEST_LOOKS: Final = 3
 _LEAST_IGNORED: Final = 0.5
-_FEWEST_BATCHES: Final = 5
-_MOST_FILLED: Final = 0.5
 
 
 def find(profile: Profile) -> Iterator[Cause]:
@@ -80,7 +77,6 @@ def find(profile: Profile) -> Iterator[Cause]:
     yield from _earlier_steps(profile)
     if ALLOCATED in profile.metrics:
         yield from _ignored_targets(profile, whole)
-        yield from _padded_batches(profile)
 
 
 def _of_model(profile: Profile, key: str, model: Model, saved: int | None = None) -> Cause:
@@ -246,48 +242,4 @@ def _ignored_targets(profile: Profile, whole: int) -> Iterator[Cause]:
             value=value,
             words={"ignored": ignored / seen, "what": what, "spent": spent / whole},
             evidence={"ignored_share": ignored / seen},
-        )
-
-
-def _padded_batches(profile: Profile) -> Iterator[Cause]:
-    """Find functions that fill only a small part of the buffers that they make for a model.
-
-    Silent where the samples come from elsewhere, because their size is then unknown.
-    """
-    places, tree = Places.of(profile), profile.tree
-    makes, fills = places.mask("buffers"), places.mask("copies_values")
-    # `torch.tensor(values)` makes an empty one, too: that is a sample.
-    samples_at = np.zeros(len(tree), np.bool_)
-    from_python = at.operators(profile, catalogue.operators("from_python")).nodes()
-    samples_at[tree.parent[from_python]] = True
-    makes = makes & ~samples_at[tree.parent]
-    size, rows = profile.inclusive(ALLOCATED), profile.metrics[ALLOCATED]
-    inside = tree.at_or_below(makes)
-    for function in np.intersect1d(places.function[makes], places.function[fills]).tolist():
-        nodes = np.flatnonzero(makes & (places.function == function))
-        count = int(places.calls[nodes].max())
-        copies = int(places.calls[fills & (places.function == function)].sum())
-        samples = (places.function[rows.node] == function) & ~inside[rows.node]
-        made, filled = int(rows.count[samples].sum()), int(rows.total[samples].sum())
-        buffered = int(size[nodes].sum())
-        # Samples that were made elsewhere are not among the bytes.
-        is_known = count >= _FEWEST_BATCHES and made >= copies >= count
-        models_called = called_modules(profile)
-        calls = module_calls(profile, models_called)
-        # A buffer for each call of the model is a batch; others are caches and results.
-        is_batch = ((calls <= 2 * count) & (2 * calls >= count)).any()
-        if not is_known or not is_batch or filled > _MOST_FILLED * buffered:
-            continue
-        nodes = nodes[np.argsort(-size[nodes], kind="stable")]
-        part = filled / buffered
-        # Attention takes the square of the length.
-        value = round(int(profile.inclusive(HOST)[models_called].sum()) * (1 - part * part))
-        yield Cause(
-            key="padded_batches",
-            nodes=nodes.tolist(),
-            frame=at.frame_of(profile, int(nodes[0])),
-            metric=HOST,
-            value=min(value, total(profile, HOST)),
-            words={"filled": part},
-            evidence={"batches_count": count, "padding_share": 1 - part},
         )

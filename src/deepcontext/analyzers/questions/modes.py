@@ -169,14 +169,16 @@ def _unused_outputs(profile: Profile) -> Iterator[Cause]:
 def _without_training(profile: Profile) -> Iterator[Cause]:
     """Find dropout, and weights computed from parameters, in modules that no backward follows."""
     tree, modules = profile.tree, profile.is_kind(FrameKind.MODULE)
+    drops = at.nodes_named(profile, FrameKind.MODULE, lambda name: name.startswith("Dropout"))
+    computing = at.in_files(profile, lambda file: _PARAMETRIZING.search(file) is not None)
+    if not drops.count() and not computing.any():
+        return
     outermost = tree.outermost(modules)
     has_backward = tree.at_or_above(tree.phase == Phase.BACKWARD)
     if has_backward[0] and not has_backward[modules].any():
         return  # a backward that is not linked to its forward
     alone = tree.at_or_below(query_of(profile, outermost[~has_backward[outermost]]).mask())
     drawn = at.operators(profile, catalogue.operators("draws_masks")).mask()
-    drops = at.nodes_named(profile, FrameKind.MODULE, lambda name: name.startswith("Dropout"))
-    computing = at.in_files(profile, lambda file: _PARAMETRIZING.search(file) is not None)
     for key, mask in (
         ("dropout_without_training", drops.mask() & tree.at_or_above(drawn)),
         ("weights_computed_again", computing & tree.below(modules)),

@@ -21,7 +21,6 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import BYTES_MOVED
 from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros, inclusive_or_zeros, total
-from deepcontext.profiler.model.package import Origin, package_of
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
@@ -196,8 +195,7 @@ def _is_avoidable(profile: Profile, moves: Query) -> bool:
 
     XLA also inserts copies for first values of loops and for layouts that its products prefer, which no
     program avoids. Avoidable are moves that the program writes, copies in each pass of a loop that changes a
-    part of the copied array, unless these are tiny or the loop is a package's (a sampler), and copies that
-    are most of a program.
+    part of the copied array, unless these are tiny, and copies that are most of a program.
     """
     tree, nodes = profile.tree, moves.nodes()
     launches = exclusive_or_zeros(profile, at.JAX_LAUNCHES)
@@ -214,7 +212,7 @@ def _is_avoidable(profile: Profile, moves: Query) -> bool:
     is_written = ~tree.at_or_below(markers.mask())[nodes]
     is_small = exclusive_or_zeros(profile, BYTES_MOVED.name)[nodes] < _LEAST_BYTES * runs
     is_small &= BYTES_MOVED.name in profile.metrics
-    changing = in_loop & ~_of_packages(profile)[nodes] & ~is_small
+    changing = in_loop & ~is_small
     changing[changing] = _are_of_updated(profile, nodes[changing], program[changing])
     avoidable = is_written | changing | (~in_loop & (moved > _MOSTLY_MOVES * whole))
     value = int(spent[avoidable & (launched >= _FEWEST_LAUNCHES)].sum())
@@ -234,16 +232,6 @@ def _are_of_updated(profile: Profile, nodes: at.Ints, program: at.Ints) -> at.Ma
         function = plain_name(profile.frame(call).name)
         found.append((function, shapes.get((function, profile.frame(node).name), "")) in updated)
     return np.array(found, np.bool_)
-
-
-def _of_packages(profile: Profile) -> at.Mask:
-    """Return which nodes lie right below code of a package other than a framework, shape (nodes,)."""
-    frames, tree = profile.frames, profile.tree
-    origins = [package_of(file).origin if file else Origin.FRAMEWORK for file in frames.strings]
-    is_package = np.array([each is Origin.INSTALLED for each in origins], np.bool_)[frames.file]
-    is_python = frames.kind == FrameKind.PYTHON
-    nearest = tree.nearest((is_python & (is_package | frames.is_user_code()))[tree.frame])
-    return np.asarray((nearest != NO_NODE) & is_package[tree.frame[nearest]])
 
 
 def _memory_bound(profile: Profile) -> Iterator[Cause]:

@@ -64,11 +64,7 @@ _DOING: Final = {
     "waiting": SAMPLED_WAIT_TIME_NS,
 }
 # Where a JAX program waits for other processes: to begin, or in the collectives of compiled programs.
-_WAITS: Final = (
-    "jax: join the other processes",
-    "jax: wait for the device",
-    "jax: copy to host",
-)
+_WAITS: Final = ("jax: join the other processes", "jax: wait for the device", "jax: copy to host")
 
 
 def find(profile: Profile) -> Iterator[Cause]:

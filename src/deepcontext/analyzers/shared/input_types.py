@@ -26,6 +26,7 @@ from deepcontext.profiler.format.metric import (
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.operator_inputs import split_name
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.recorded_operators import has_shapes
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 
@@ -64,32 +65,38 @@ def inputs(profile: Profile, kind: str) -> Ints:
     metric, accepts = _KINDS[kind]
     if FLOAT_INPUTS.name in profile.metrics:
         return counts_or_zeros(profile, metric)
-    accepted = np.array([accepts(types) for types in _of_frames(profile)], np.bool_)
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
-    return np.where(accepted[profile.tree.frame], calls, 0)
+    return np.where(_accepted(profile, accepts), calls, 0)
 
 
-def _of_frames(profile: Profile) -> list[frozenset[str]]:
-    """Return the types among the inputs of each frame; single numbers, as of Python, do not count."""
+def _accepted(profile: Profile, accepts: Callable[[frozenset[str]], bool]) -> Mask:
+    """Return which nodes have accepted types among their inputs, without single numbers as of Python."""
+    number, kinds = profile.once(_of_frames, lambda: _of_frames(profile))
+    accepted = np.array([accepts(each) for each in kinds], np.bool_)
+    if not accepted.any():
+        return np.zeros(len(profile.tree), np.bool_)
+    return np.asarray(accepted[number][profile.tree.frame])
 
-    def compute() -> list[frozenset[str]]:
-        frames = profile.frames
-        found = [frozenset[str]()] * len(frames)
-        for frame in np.flatnonzero(frames.kind == FrameKind.OPERATOR).tolist():
-            _, each = split_name(frames.strings[int(frames.name[frame])])
-            pairs = zip(each.shapes, each.types, strict=True)
-            found[frame] = frozenset(kind for shape, kind in pairs if shape)
-        return found
 
-    return profile.once(_of_frames, compute)
+def _of_frames(profile: Profile) -> tuple[Ints, list[frozenset[str]]]:
+    """Return the number of each frame's types among some, and these; the first are none."""
+    frames = profile.frames
+    number, numbers = np.zeros(len(frames), np.int64), {frozenset[str](): 0}
+    for frame in np.flatnonzero(frames.kind == FrameKind.OPERATOR) if has_shapes(frames) else ():
+        _, each = split_name(frames.strings[int(frames.name[frame])])
+        pairs = zip(each.shapes, each.types, strict=True)
+        types = frozenset(kind for shape, kind in pairs if shape)
+        number[frame] = numbers.setdefault(types, len(numbers))
+    return number, list(numbers)
 
 
 def costly(profile: Profile, kind: str) -> tuple[tuple[int, ...], int]:
     """Return the outermost operators that compute with a type, the costliest first, and their time, ns."""
     tree = profile.tree
-    of_kind = tree.inclusive(inputs(profile, kind))
-    if not of_kind[0] or not source_locations.judged_total(profile, HOST_TIME_NS.name):
+    calls = inputs(profile, kind)
+    if not calls.any() or not source_locations.judged_total(profile, HOST_TIME_NS.name):
         return (), 0
+    of_kind = tree.inclusive(calls)
     operators = Query(profile, profile.is_kind(FrameKind.OPERATOR))
     operators = source_locations.without(operators, source_locations.compiling(profile))
     chosen = source_locations.outermost(operators).mask() & (of_kind > 0)
@@ -142,8 +149,7 @@ def of_narrow_integers(profile: Profile) -> Mask:
         is_float = tree.inclusive(np.where(copies, counted, 0)) >= _FEWEST_CALLS
         found = conversions & is_float & (counted == 0) & (inputs(profile, "integer") == 0)
     else:
-        is_narrow = np.array([bool(types & _NARROW) for types in _of_frames(profile)], np.bool_)
-        found = conversions & is_narrow[tree.frame]
+        found = conversions & _accepted(profile, lambda types: bool(types & _NARROW))
     callers = source_locations.operators(profile, catalogue.operators("to")).mask()
     return np.asarray(found | (callers & tree.at_or_above(found)))
 

@@ -49,20 +49,21 @@ _ASKING: Final = {
 
 
 def frames(profile: Profile, accepts: Callable[[Frame], bool]) -> npt.NDArray[np.bool_]:
-    """Return which frames are accepted, shape (frames,); computed once for each function."""
-    return profile.once(
-        (frames, accepts), lambda: np.array([accepts(each) for each in profile.frames], np.bool_)
-    )
+    """Return which frames are accepted, shape (frames,); asked once for each function of a file."""
+
+    def compute() -> npt.NDArray[np.bool_]:
+        table = profile.frames
+        function = (table.file.astype(np.int64) << 32 | table.name) << 4 | table.kind
+        _, first, number = np.unique(function, return_index=True, return_inverse=True)
+        answers = np.array([accepts(table[each]) for each in first.tolist()], np.bool_)
+        return answers[number]
+
+    return profile.once((frames, accepts), compute)
 
 
 def is_saving(file: str) -> bool:
     """Return whether a file is the framework's that saves and loads tensors."""
     return file.replace("\\", "/").endswith(_SAVING)
-
-
-def loads(frame: Frame) -> bool:
-    """Return whether a function reads saved tensors."""
-    return frame.kind is FrameKind.PYTHON and frame.name == "load" and is_saving(frame.file)
 
 
 def prints(frame: Frame) -> bool:

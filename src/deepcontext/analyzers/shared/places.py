@@ -308,8 +308,7 @@ class Facts:
     def _all(self) -> Ints:
         places = self._places
         nodes = places.profile.once(
-            (Places, "all"),
-            lambda: _by_function(places.function, np.flatnonzero(places.inside)),
+            (Places, "all"), lambda: _by_function(places.function, np.flatnonzero(places.inside))
         )
         low, high = np.searchsorted(nodes[0], (self._function, self._function + 1))
         found: Ints = nodes[1][low:high]

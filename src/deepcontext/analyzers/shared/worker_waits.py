@@ -159,8 +159,6 @@ def _judged(profile: Profile, finding: Finding, wait: WorkerWait, saved_ns: int)
 
 def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Finding:
     """Return a finding about a waiting loop with the line at which its workers spend most time."""
-    if "hand_over_ns" in finding.evidence:
-        return _handed_over(profile, finding, times)
     # A finding about more workers than cores has no time of waiting.
     is_wait = finding.evidence.get("worker_count") and "wait_ns" in finding.evidence
     if not is_wait or not times.lines:
@@ -225,24 +223,3 @@ _IDLE_ADVICE: Final = (
     "loop waits, which goes into starting the workers and handing the batches over; if workers are needed "
     "in longer epochs, keep them alive with persistent_workers=True"
 )
-
-
-def _handed_over(profile: Profile, found: Finding, times: LoaderTime) -> Finding:
-    """Add the line at which the workers make the tensors that they hand over one by one."""
-    made = times.joining or times.lines
-    if not made:
-        return found
-    where = source_locations.location_text(profile, made[0][0])
-    function = f"the collate_fn at {where}" if times.joining else "a collate_fn"
-    title = f"{found.title}; they are made at {where}"
-    return dataclasses.replace(found, title=title, advice=joining_advice(function))
-
-
-def joining_advice(function: str) -> str:
-    """Return what to do about batches of many tensors."""
-    return (
-        "each tensor has its own piece of shared memory and its own message: join the tensors of "
-        f"a field in {function} (torch.cat, and the number of rows of each sample), and split "
-        "them in the loop (torch.split, whose views cost little); or load without workers "
-        "(num_workers=0) if samples are cheap"
-    )
