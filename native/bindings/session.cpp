@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <memory>
 #include <type_traits>
 #include <unordered_map>
 
@@ -227,6 +228,33 @@ nb::dict steps() {
   values["minimum_ns"] = toNs(seen.durations.minimum);
   values["maximum_ns"] = toNs(seen.durations.maximum);
   values["m2"] = seen.durations.m2 * ns_per_tick * ns_per_tick;
+  auto wholeNs = [&](uint64_t ticks) {
+    return static_cast<uint64_t>(std::llround(static_cast<double>(ticks) * ns_per_tick));
+  };
+  auto history = std::make_unique<StepHistory>(Steps::instance().history());
+  nb::list bins, parts, slowest;
+  for (size_t place = 0; place < StepHistory::kBins; ++place) {
+    if (uint64_t count = history->bins()[place]) {
+      double end = std::pow(StepHistory::growth(), static_cast<double>(place));
+      bins.append(nb::make_tuple(end * (1 - StepHistory::kError) * ns_per_tick, count));
+    }
+  }
+  for (const StepHistory::Part &part : history->parts()) {
+    if (part.count > 0) {
+      parts.append(nb::make_tuple(part.count, wholeNs(part.total), wholeNs(part.minimum),
+                                  wholeNs(part.maximum)));
+    }
+  }
+  for (const StepHistory::Step &step : history->slowest()) {
+    if (step.duration > 0) {
+      slowest.append(nb::make_tuple(
+          step.number, RecorderRegistry::instance().clock().nsSinceStart(step.end_ticks),
+          wholeNs(step.duration)));
+    }
+  }
+  values["bins"] = bins;
+  values["parts"] = parts;
+  values["slowest"] = slowest;
   return values;
 }
 

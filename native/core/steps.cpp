@@ -47,6 +47,7 @@ void Steps::restart(const StepEnd &end) {
   steppers_ = {};
   last_ticks_ = 0;
   durations_.reset();
+  history_ = {};
 }
 
 void Steps::count(const StepEnd &end, uint64_t now) {
@@ -100,6 +101,7 @@ void Steps::add(Stepper *stepper, uint64_t now) {
   if (last_ticks_ != 0) {
     uint64_t duration = now > last_ticks_ ? now - last_ticks_ : 0;
     durations_.add(duration);
+    history_.add({count_, now, duration});
     cut_durations_.add(duration);
   }
   last_ticks_ = now;
@@ -168,6 +170,11 @@ void Steps::passProgram(const StepEnd &end, uint64_t ticks, uint64_t now) {
   if (is_longest) {
     pass(end, now);
   }
+}
+
+StepHistory Steps::history() const {
+  std::lock_guard<SpinLock> guard(lock_);
+  return history_;
 }
 
 StepsSeen Steps::read() const {

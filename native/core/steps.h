@@ -6,6 +6,7 @@
 
 #include "core/metric_row.h"
 #include "core/spin_lock.h"
+#include "core/step_history.h"
 #include "core/thread_tree.h"
 
 namespace deepcontext {
@@ -65,6 +66,7 @@ public:
   bool wantsModules() const { return source() <= StepSource::kModule; }
 
   StepsSeen read() const;
+  StepHistory history() const;
 
   // -- cuts of the run into windows
   /// From now on, the first step asks for a cut; or no step does.
@@ -110,6 +112,7 @@ private:
   uint64_t count_ = 0;
   uint64_t last_ticks_ = 0; // end of the last step; 0: none
   MetricRow durations_;
+  StepHistory history_;
   MetricRow cut_durations_; // since the last cut
   uint64_t epoch_ = 0;
   bool are_cuts_wanted_ = false;

@@ -1,7 +1,6 @@
 #include "core/sums.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace deepcontext {
 
@@ -68,23 +67,33 @@ PackedSums difference(const Sums &later, const Sums &earlier) {
 }
 
 PackedSums together(const PackedSums &left, const PackedSums &right) {
-  Sums rows;
-  left.forEach([&](const SumRow &row) { rows.push_back(row); });
-  right.forEach([&](const SumRow &row) { rows.push_back(row); });
-  auto key = [](const SumRow &row) { return std::tuple(row.node, row.code); };
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const SumRow &one, const SumRow &other) { return key(one) < key(other); });
+  constexpr uint16_t kTaken = UINT16_MAX;
+  Sums one, other;
+  left.forEach([&](const SumRow &row) { one.push_back(row); });
+  right.forEach([&](const SumRow &row) { other.push_back(row); });
   PackedSums packed;
-  for (size_t place = 0; place < rows.size(); ++place) {
-    SumRow sum = rows[place];
-    while (place + 1 < rows.size() && key(rows[place + 1]) == key(sum)) {
-      ++place;
-      sum.count += rows[place].count;
-      sum.total += rows[place].total;
-      sum.exclusive += rows[place].exclusive;
+  auto add = [&](const SumRow &row) {
+    if (row.code != kTaken) {
+      packed.add(row);
     }
-    packed.add(sum);
+  };
+  auto next = other.begin();
+  for (SumRow row : one) {
+    while (next != other.end() && next->node < row.node) {
+      add(*next++);
+    }
+    // A node has few rows.
+    for (auto same = next; same != other.end() && same->node == row.node; ++same) {
+      if (same->code == row.code) {
+        row.count += same->count;
+        row.total += same->total;
+        row.exclusive += same->exclusive;
+        same->code = kTaken;
+      }
+    }
+    packed.add(row);
   }
+  std::for_each(next, other.end(), add);
   return packed;
 }
 

@@ -75,8 +75,8 @@ public:
   Mutex &forkLock() { return mutex_; }
 
 private:
-  // A cut takes at most 1/200 of the time to the next one, and comes at most this often.
-  static constexpr uint64_t kShare = 200;
+  // A cut takes at most 1/400 of the time to the next one, and comes at most this often.
+  static constexpr uint64_t kShare = 400;
   static constexpr uint64_t kLeastNs = 20'000'000;
 
   std::map<uint32_t, Sums> copy();

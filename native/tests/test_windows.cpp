@@ -1,5 +1,7 @@
 #include "core/windows.h"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "core/metric_registry.h"
@@ -233,4 +235,34 @@ TEST(steps_side_by_side_count_once) {
   CHECK_EQ(seen.durations.count, 99u);
   CHECK_EQ(seen.durations.minimum, 10u);
   CHECK_EQ(seen.durations.maximum, 10u);
+}
+
+TEST(a_history_has_quantiles_parts_and_the_slowest_steps) {
+  StepHistory history;
+  constexpr uint64_t kSteps = 100'000;
+  for (uint64_t number = 1; number <= kSteps; ++number) {
+    uint64_t duration = number % 50 == 0 ? 10'000 + number : 1'000;
+    history.add({number, number * 20, duration});
+  }
+  uint64_t count = 0, usual = 0;
+  for (size_t bin = 0; bin < StepHistory::kBins; ++bin) {
+    count += history.bins()[bin];
+    double end = std::pow(StepHistory::growth(), static_cast<double>(bin));
+    bool has_usual = end >= 1'000 && end < 1'000 * StepHistory::growth();
+    usual += has_usual ? history.bins()[bin] : 0;
+  }
+  CHECK_EQ(count, kSteps);
+  CHECK_EQ(usual, kSteps - kSteps / 50);
+  uint64_t in_parts = 0, most = 0;
+  for (const StepHistory::Part &part : history.parts()) {
+    in_parts += part.count;
+    most = std::max(most, part.maximum);
+  }
+  CHECK_EQ(in_parts, kSteps);
+  CHECK_EQ(most, 10'000 + kSteps);
+  CHECK_EQ(history.parts()[0].count, 1024u);
+  for (const StepHistory::Step &step : history.slowest()) {
+    CHECK(step.number > kSteps - 8 * 50);
+    CHECK_EQ(step.duration, 10'000 + step.number);
+  }
 }

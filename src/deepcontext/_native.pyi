@@ -82,6 +82,11 @@ class StepsFound(TypedDict):
     minimum_ns: float
     maximum_ns: float
     m2: float
+    bins: list[tuple[float, int]]  # of a sketch: a duration within 1 %, in ns, and how many steps
+    parts: list[
+        tuple[int, int, int, int]
+    ]  # count, total, minimum, maximum of consecutive steps, in ns
+    slowest: list[tuple[int, int, int]]  # number, end since the session's start, duration, in ns
 
 class WindowFacts(TypedDict):
     """One window of the run; times in ns, `begin_ns` and `end_ns` since the first window began."""

@@ -30,3 +30,16 @@ def test_the_program_with_most_time_ends_steps(record: Any) -> None:
     assert rule.source is StepSource.PROGRAM
     if rule.what == "jit(update)":  # on a busy machine a small call may take longer than all others
         assert rule.count == 199  # the first call compiles
+
+
+def test_times_inside_programs_are_divided_by_launches(record: Any) -> None:
+    profile = record(lambda: loop(300)).profile
+    windows = profile.windows
+    assert sum(window.steps for window in windows) >= 100
+    launches = "program_launch_count"
+    whole = profile.within(windows)
+    assert whole.query().total(launches) == profile.query().total(launches)
+    parts = [profile.within([window]).query().total(launches) for window in windows]
+    # Each part is rounded, at each of the few call paths.
+    assert abs(sum(parts) - profile.query().total(launches)) <= 10 * len(windows)
+    assert sum(part > 0 for part in parts) >= len(windows) // 2

@@ -250,3 +250,36 @@ def test_a_merged_job_says_that_its_windows_are_left_out(tmp_path: Path, record:
     merged = merge({"a": profile, "b": profile})
     assert merged.windows == ()
     assert any("windows of the run" in note for note in merged.trust.notes)
+
+
+def stall_every_tenth(steps: int) -> None:
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters())
+    for number in range(1, steps + 1):
+        model(INPUT).sum().backward()
+        if number % 10 == 0:
+            time.sleep(0.2)
+        optimizer.step()
+
+
+def test_slow_steps_are_told_by_number(record: Any, tmp_path: Path, capsys: Any) -> None:
+    from deepcontext.profiler.summaries.step_history import step_history
+    from deepcontext.ui.cli.app import main
+
+    profile = record(stall_every_tenth, 60).profile
+    history = step_history(profile)
+    assert history is not None
+    assert history.count == 59
+    # On a busy machine another step may be slow, too, but hardly eight of them.
+    stalled = {step.number for step in history.slowest if step.duration_ns >= 200_000_000}
+    assert stalled >= {10, 20, 30, 40, 50, 60}
+    assert history.quantile(0.5) < 200_000_000 < history.quantile(0.99)
+    assert sum(part.count for part in history.parts) == 59
+    path = tmp_path / "stalls.dcprof"
+    profile.save(path)
+    assert main(["report", "--steps", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "a step is what ends with Optimizer.step#SGD.step" in said
+    assert "60 steps ended" in said
+    assert "setup" in said
+    assert step_history(profile.within(profile.windows[:1])) is None

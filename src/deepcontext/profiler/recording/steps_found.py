@@ -36,6 +36,9 @@ def section(found: StepsFound) -> bytes:
         "file": line[2] if line else "",
         "line": line[3] if line else 0,
         "count": found["steps"],
+        "bins": [(round(duration), count) for duration, count in found["bins"]],
+        "parts": found["parts"],
+        "slowest": sorted(found["slowest"], key=lambda step: -step[2]),
     }
     return json.dumps(content).encode()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from deepcontext.errors import UserError
 from deepcontext.ui.cli.command import Parser, positive_int
 from deepcontext.ui.cli.inputs import (
     chosen_of,
@@ -12,11 +13,13 @@ from deepcontext.ui.cli.inputs import (
     merged_of_many,
     peaks_option,
 )
-from deepcontext.ui.cli.windows import of_window, window_options
+from deepcontext.ui.cli.windows import ALL, of_window, window_options
 from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
     import argparse
+
+    from deepcontext.profiler.model.profile import Profile
 
 
 def make_parser() -> Parser:
@@ -31,6 +34,7 @@ examples:
   deepcontext report train.dcprof --full
   deepcontext report train.dcprof --limit 40
   deepcontext report train.dcprof --window steady     without set-up, warm-up and the end
+  deepcontext report train.dcprof --steps             how long steps took, and which were slow
   deepcontext report train.dcrun --process rank0      one process of a job
   deepcontext report train.dcprof --json | python -m json.tool
 
@@ -65,6 +69,11 @@ exit codes:
         "it all ranks together, or the process that used the most processor time",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.option(
+        "--steps",
+        action="store_true",
+        help="print only the steps: what a step is, their times over the run, the slowest, and the windows",
+    )
     peaks_option(parser)
     window_options(parser)
     return parser
@@ -88,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     processes = load_all(arguments.file) if merged is None else []
     is_job = len(processes) > 1
     profile = merged or chosen_of(processes, arguments.file, process=arguments.process)
+    if arguments.steps:
+        return _print_steps(profile, arguments)
     profile = of_window(with_known_peaks(profile, arguments.peaks), arguments)
     if is_job and not arguments.json:
         tell = print_process_summary if arguments.summary else print_processes
@@ -109,4 +120,15 @@ def run(arguments: argparse.Namespace) -> int:
             full=arguments.full,
             processes=processes,
         )
+    return 0
+
+
+def _print_steps(profile: Profile, arguments: argparse.Namespace) -> int:
+    from rich.console import Console  # noqa: PLC0415  as in `run`
+
+    from deepcontext.ui.report.steps import render_steps  # noqa: PLC0415
+
+    if arguments.json or arguments.summary or arguments.full or arguments.window != ALL:
+        raise UserError("--steps is a table of the whole run; leave out the other options")
+    render_steps(profile, console=Console(), warmup=arguments.warmup)
     return 0
