@@ -110,6 +110,11 @@ def _causes(found: Account) -> dict[Cause, int]:
             {WAIT: 100},
             {"waiting_device": 100},
         ),
+        (
+            [USER, _line(f"{SITE}/torch/distributed/distributed_c10d.py", 3077, "all_reduce")],
+            {WAIT: 100, metrics.SAMPLED_LOCK_WAIT_TIME_NS: 100},
+            {"collectives": 100},
+        ),
         ([USER, Frame(FrameKind.MARKER, "jax: compiling")], {CPU: 100}, {"compiling": 100}),
         ([USER], {CPU: 80, GIL: 80, metrics.GC_TIME_NS: 30}, {"garbage_collection": 30}),
         ([USER], {CPU: 70}, {"native": 70, "unknown": 30}),

@@ -39,7 +39,7 @@ from deepcontext.profiler.summaries.roles import Role
 from deepcontext.profiler.summaries.setup_time import compiling, importing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     import numpy.typing as npt
 
@@ -105,6 +105,8 @@ _PROGRAMS: Final = ("jit(", "pmap(")
 _COLLECTIVE: Final = "c10d::"
 # Functions in which a thread waits for a backward pass.
 _AUTOGRAD: Final = "torch/autograd/"
+# The file of torch.distributed in which a thread waits for other ranks.
+_DISTRIBUTED: Final = "torch/distributed/distributed_c10d.py"
 _RUN_BACKWARD: Final = ("backward", "grad", "_engine_run_backward")
 
 
@@ -267,6 +269,7 @@ def _divide(profile: Profile, within: Mask) -> _Division:
     division.up_to(Cause.DEVICE, _device_waits(profile), ("waiting", "running", "operators"))
     peers = _below(profile, lambda name: name in _PEER_WAITS or name.startswith(_COLLECTIVE))
     division.where(Cause.COLLECTIVES, peers)
+    division.where(Cause.COLLECTIVES, _at_innermost(profile, "", _DISTRIBUTED), ("waiting",))
     division.where(
         Cause.PROGRAMS, _below(profile, lambda name: name.startswith(_PROGRAMS)), ("operators",)
     )
@@ -311,15 +314,29 @@ def _drop_waits_for_backward(profile: Profile, division: _Division) -> None:
     was counted twice: more than the elapsed time.
     """
     over = sum(int(each.sum()) for each in division.left.values()) - profile.run.wall_ns
-    nearest = profile.tree.nearest(profile.is_kind(FrameKind.PYTHON))
-    frames = profile.frames
-    calls = np.array([frame.name in _RUN_BACKWARD and _AUTOGRAD in frame.file for frame in frames])
-    is_call = (nearest != NO_NODE) & calls[profile.tree.frame[nearest]]
+    is_call = _at_innermost(profile, _RUN_BACKWARD, _AUTOGRAD)
     waits = np.where(is_call[division.nodes], division.left["waiting"], 0)
     total = int(waits.sum())
     if over > 0 and total > 0:
         dropped = (waits * min(1.0, over / total)).astype(np.int64)
         division.left["waiting"] = division.left["waiting"] - dropped
+
+
+def _at_innermost(profile: Profile, names: Container[str], file: str) -> Mask:
+    """Return the nodes whose innermost Python frame is one of these functions of a file, shape (nodes,).
+
+    Args:
+        profile: the profile.
+        names: names of functions; "" for all.
+        file: a part of the path.
+    """
+    nearest = profile.tree.nearest(profile.is_kind(FrameKind.PYTHON))
+    frames = profile.frames
+    files = np.array([file in text for text in frames.strings], np.bool_)
+    meant = files[frames.file]
+    if names != "":
+        meant &= np.array([text in names for text in frames.strings], np.bool_)[frames.name]
+    return np.asarray((nearest != NO_NODE) & meant[profile.tree.frame[nearest]])
 
 
 def _places(

@@ -87,7 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
     from deepcontext.ui.report import (  # noqa: PLC0415
         job_to_dict,
         print_process_summary,
-        print_processes,
         render_report,
         render_summary,
         report_to_dict,
@@ -100,15 +99,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.steps:
         return _print_steps(profile, arguments)
     profile = of_window(with_known_peaks(profile, arguments.peaks), arguments)
-    if is_job and not arguments.json:
-        tell = print_process_summary if arguments.summary else print_processes
-        tell(processes, console=Console())
     if arguments.json:
         content = report_to_dict(profile, limit=arguments.limit or 15, metric=arguments.metric)
         if is_job:
             content |= job_to_dict(processes)
         print(json.dumps(content, indent=2, allow_nan=False))
     elif arguments.summary:
+        if is_job:
+            print_process_summary(processes, console=Console())
         # `deepcontext profile` uses this option and itself suggests the next command.
         render_summary(profile, console=Console(), path=None)
     else:

@@ -100,11 +100,13 @@ _BY_IMPORTANCE: Final = (
 )
 
 
-def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
-    """Print the most important sections of a profile; tables have as many rows as fit."""
+def print_overview(
+    layout: TextLayout, view: View, warnings: Sequence[str], most_lines: int
+) -> None:
+    """Print the most important sections of a profile in `most_lines`; tables have the rows that fit."""
     top = _top(layout, view, warnings)
     trust = _printed(layout, lambda: header.print_trust_summary(layout, view.profile.trust))
-    room = MOST_LINES - len(top) - len(trust) - _CLOSING_LINES
+    room = most_lines - len(top) - len(trust) - _CLOSING_LINES
     parts: dict[str, list[str]] = {}
     left = _IN_ACCOUNT if view.metric in _OF_HOST else ()
     for rows in _ROWS:

@@ -19,7 +19,8 @@ from deepcontext.ui.report import (
     no_operators,
 )
 from deepcontext.ui.report.full import print_full
-from deepcontext.ui.report.overview import print_overview
+from deepcontext.ui.report.overview import MOST_LINES, print_overview
+from deepcontext.ui.report.processes import print_processes
 from deepcontext.ui.report.sections import View
 from deepcontext.ui.report.text_layout import TextLayout
 
@@ -62,11 +63,20 @@ def render_report(
     view = View(profile, metric or default_metric(profile), limit or _FULL_ROWS, processes)
     notes = () if _operator_calls(profile) else no_operators.notes(profile)
     warnings = (*profile.trust.warnings, *notes)
+    above = _print_processes(console, processes) if len(processes) > 1 else 0
     if full or limit is not None:
         print_full(layout, view, warnings)
     else:
-        print_overview(layout, view, warnings)
+        print_overview(layout, view, warnings, MOST_LINES - above)
     _print_closing(layout, is_full=full or limit is not None)
+
+
+def _print_processes(console: Console, processes: Sequence[Profile]) -> int:
+    """Print the processes of a job; return the number of lines."""
+    with console.capture() as captured:
+        print_processes(processes, console=console)
+    console.file.write(captured.get())
+    return captured.get().count("\n")
 
 
 def render_summary(profile: Profile, *, console: Console, path: str | None) -> None:
