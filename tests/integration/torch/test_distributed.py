@@ -108,35 +108,6 @@ def test_two_ranks(script: Any) -> None:
     ]
 
 
-LAUNCHED = """
-    import torch
-    import torch.distributed as dist
-
-    dist.init_process_group("gloo")
-    values = torch.full((4,), float(dist.get_rank()))
-    dist.all_reduce(values)
-    assert values[0].item() == 1
-    dist.destroy_process_group()
-"""
-
-
-def test_every_rank_that_torchrun_starts_has_a_profile(script: Any) -> None:
-    script.path.write_text(textwrap.dedent(LAUNCHED), encoding="utf-8")
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    subprocess.run(
-        [sys.executable, *launcher, "-m", "deepcontext", "profile", script.path.name],
-        cwd=script.folder,
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
-    files = run_directory.profiles(script.folder / "program.dcrun")
-    recordings = [script.recording(str(path)) for path in files]
-    facts = {(each.run.rank, each.run.ranks) for each in (r.profile for r in recordings)}
-    assert facts == {(0, 2), (1, 2)}
-    assert [recording.calls("c10d::allreduce_") for recording in recordings] == [1, 1]
-
-
 UNEVEN = """
     import time
     import torch
@@ -147,12 +118,16 @@ UNEVEN = """
 
     dist.init_process_group("gloo")
     load()
-    dist.all_reduce(torch.ones(4))
+    values = torch.full((4,), float(dist.get_rank()))
+    dist.all_reduce(values)
+    assert values[0].item() == 1
     dist.destroy_process_group()
 """
 
 
-def test_merged_ranks_show_who_is_slow_and_who_waits(script: Any) -> None:
+def test_every_rank_that_torchrun_starts_has_a_profile_and_merged_they_show_who_waits(
+    script: Any,
+) -> None:
     script.path.write_text(textwrap.dedent(UNEVEN), encoding="utf-8")
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     profile = ["-m", "deepcontext", "profile", "-q", script.path.name]
@@ -170,7 +145,10 @@ def test_merged_ranks_show_who_is_slow_and_who_waits(script: Any) -> None:
         )
     job = script.recording("job.dcprof").profile
     files = run_directory.profiles(script.folder / "program.dcrun")
-    ranks = [script.recording(str(path)).profile for path in files]
+    recordings = [script.recording(str(path)) for path in files]
+    ranks = [recording.profile for recording in recordings]
+    assert {(each.run.rank, each.run.ranks) for each in ranks} == {(0, 2), (1, 2)}
+    assert [recording.calls("c10d::allreduce_") for recording in recordings] == [1, 1]
     for metric in ("host_time_ns", "elapsed_time_ns", "alloc_bytes"):
         total = sum(int(profile.inclusive(metric)[0]) for profile in ranks)
         assert job.inclusive(metric)[0] == total > 0

@@ -385,7 +385,7 @@ assert len(torch_memory._known_tensors()[torch_memory.memory_metrics.GRADIENT]) 
 deepcontext.stop()
 """
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", program.replace("ROUNDS", "300")],
+        [sys.executable, "-X", "faulthandler", "-c", program.replace("ROUNDS", "100")],
         capture_output=True,
         text=True,
         check=False,
