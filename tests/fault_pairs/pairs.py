@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,13 +75,14 @@ def pair_of(row: dict[str, Any]) -> Pair:
 
 
 def patched(text: str, diff: str) -> str:
-    """Apply a unified diff.
+    """Apply a unified diff; what stands before its first hunk says nothing.
 
     Raises:
         ValueError: the diff was made for another text.
     """
     old, new, position = text.splitlines(), [], 0
-    for line in diff.splitlines():
+    hunks = dropwhile(lambda line: not line.startswith("@@"), diff.splitlines())
+    for line in hunks:
         if hunk := _HUNK.match(line):
             # Without lines of the old text, the number is that of the line before.
             begin = int(hunk[1]) - (hunk[2] != "0")

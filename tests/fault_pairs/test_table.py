@@ -54,6 +54,11 @@ def test_half_of_the_faults_come_from_threads_of_users() -> None:
     assert len(threads) >= len(large) / 2
 
 
+def test_names_of_files_before_a_diff_are_left_out() -> None:
+    diff = "--- program.py\n+++ healthy.py\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
+    assert patched("one\ntwo\n", diff) == "one\nthree\n"
+
+
 def test_a_diff_of_another_text_is_refused() -> None:
     pair = FAULTY[0]
     with pytest.raises(ValueError, match="is not"):

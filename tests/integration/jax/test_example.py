@@ -89,11 +89,8 @@ def test_every_launch_of_the_example_is_counted(profile: deepcontext.Profile) ->
     assert functions["jit(train_step)"].launches == 30
     assert functions["jit(evaluate)"].launches == 1
     (report,) = [c for c in profile.trust.collectors if c.name == "jax"]
-    # A program that runs once may lie across the edge of two windows.
-    assert (
-        not report.reason
-        or "never ran completely while sampled: counted, not timed" in report.reason
-    )
+    # A program that runs once may lie across the edge of two windows: it is counted, or timed from a part.
+    assert not report.reason or "never ran completely while sampled: " in report.reason
     assert int(report.details["executions_without_launch"]) == 0
     assert int(report.details["unmatched"]) == 0
     assert report.details["sampled_executions"] == report.details["sampled_launches"]
