@@ -60,6 +60,7 @@ void Windows::begin(std::vector<std::string> metrics) {
   last_.clear();
   windows_.clear();
   next_ = beginningNow();
+  begun_cpu_ns_ = next_.cpu_user_ns + next_.cpu_system_ns;
   equal_steps_ = 1;
   epoch_ = 0;
   costs_ = {};
@@ -103,6 +104,7 @@ void Windows::cut() {
   }
   uint64_t cpu_before = clockNs(CLOCK_THREAD_CPUTIME_ID);
   Window begun = beginningNow();
+  begun.begin_ticks = std::max(begun.begin_ticks, next_.begin_ticks); // this processor's clock lags
   // The number of steps at the moment of the copy, which is what the sums are of.
   StepsCut steps = Steps::instance().cut();
   std::map<uint32_t, Sums> now = copy();
@@ -143,6 +145,10 @@ void Windows::cut() {
   costs_.most_lag_ticks =
       std::max(costs_.most_lag_ticks, copied > steps.ended_ticks ? copied - steps.ended_ticks : 0);
   double ns = static_cast<double>(steps.count < 2 ? 0 : std::max(kLeastNs, cost * kShare));
+  // On a busy machine the program gets less processor time than elapses.
+  uint64_t used = begun.cpu_user_ns + begun.cpu_system_ns - begun_cpu_ns_;
+  ns *= std::max(1.0, static_cast<double>(costs_.cpu_ns * kCpuShare) /
+                          static_cast<double>(std::max<uint64_t>(used, 1)));
   auto pause = static_cast<uint64_t>(ns / RecorderRegistry::instance().clock().nsPerTick());
   Steps::instance().wantNextCut(steps, copied + pause);
 }

@@ -77,6 +77,8 @@ public:
 private:
   // A cut takes at most 1/400 of the time to the next one, and comes at most this often.
   static constexpr uint64_t kShare = 400;
+  // All cuts together take at most this part of the process's processor time, or come less often.
+  static constexpr uint64_t kCpuShare = 200;
   static constexpr uint64_t kLeastNs = 20'000'000;
 
   std::map<uint32_t, Sums> copy();
@@ -91,7 +93,8 @@ private:
   std::vector<bool> wants_; // by MetricRegistry id
   std::map<uint32_t, Sums> last_;
   std::vector<Window> windows_;
-  Window next_; // its beginning
+  Window next_;               // its beginning
+  uint64_t begun_cpu_ns_ = 0; // processor time of the process at the beginning
   uint64_t equal_steps_ = 1;
   uint64_t epoch_ = 0;
   CutCosts costs_;

@@ -144,7 +144,8 @@ TreeReading::windowRows(size_t place) const {
         return;
       }
       if (row.count != 0 || row.total != 0) {
-        durations.push_back({node, row.count, toNs(row.total)});
+        // Most operators have no others inside: a column of zeros compresses.
+        durations.push_back({node, row.count, toNs(row.total) - toNs(row.exclusive)});
       }
       if (row.exclusive != 0) {
         host_times.push_back({node, row.count, toNs(row.exclusive)});

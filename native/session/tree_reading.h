@@ -36,7 +36,8 @@ public:
     int64_t count;
     int64_t total;
   };
-  /// Rows of the window at `place` by metric, in ascending order of node.
+  /// Rows of the window at `place` by metric, in ascending order of node. Totals of durations of
+  /// calls are without the time of the call itself, which is the row of the host time.
   std::map<std::string, std::vector<WindowRow>> windowRows(size_t place) const;
   /// Metrics with rows of which windows know nothing, because they are estimated at each reading.
   std::vector<std::string> estimatedMetrics() const;

@@ -266,3 +266,31 @@ TEST(a_history_has_quantiles_parts_and_the_slowest_steps) {
     CHECK_EQ(step.duration, 10'000 + step.number);
   }
 }
+
+TEST(a_clock_that_steps_back_gives_no_time) {
+  Steps::instance().begin();
+  for (uint64_t now : {100, 200, 150, 260}) {
+    Steps::instance().pass({StepSource::kMark, 1, nullptr}, now);
+  }
+  StepsSeen seen = Steps::instance().read();
+  CHECK_EQ(seen.count, 4u);
+  CHECK_EQ(seen.durations.minimum, 0u);
+  CHECK_EQ(seen.durations.maximum, 110u);
+}
+
+TEST(ten_million_steps_take_the_memory_of_few) {
+  Run run;
+  constexpr uint64_t kSteps = 10'000'000;
+  for (uint64_t i = 0; i < kSteps; ++i) {
+    run.step();
+  }
+  std::vector<Window> windows = run.windows();
+  CHECK(windows.size() <= Windows::kMostWindows);
+  CHECK(windows.back().end_step <= kSteps);
+  uint64_t count = 0;
+  StepHistory history = Steps::instance().history();
+  for (const StepHistory::Part &part : history.parts()) {
+    count += part.count;
+  }
+  CHECK_EQ(count, kSteps - 1);
+}

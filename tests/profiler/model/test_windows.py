@@ -147,6 +147,18 @@ def test_sums_of_windows_add_up_in_any_order(cut: Callable[..., Profile]) -> Non
     assert end.number == 3
 
 
+def test_durations_are_stored_without_the_time_of_the_call_itself(
+    cut: Callable[..., Profile],
+) -> None:
+    rows_of = {"host_time_ns": rows([1], [2], [70]), "call_duration_ns": rows([1], [2], [130])}
+    profile = cut([window((0, 1), []), window((1, 2), [100], rows_of)])
+    part = profile.within(profile.windows[1:2])
+    assert part.exclusive("call_duration_ns").tolist() == [0, 200, 0, 0]
+    assert part.counts("call_duration_ns").tolist() == [0, 2, 0, 0]
+    end = profile.within(profile.windows[2:])
+    assert end.exclusive("call_duration_ns").tolist() == [0, 800, 0, 50]
+
+
 def with_rows(profile: Profile, descriptor: MetricDescriptor, node: int, total: int) -> Profile:
     made = MetricRows(
         descriptor,

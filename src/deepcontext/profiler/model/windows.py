@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import schema
-from deepcontext.profiler.format.metric import STEP_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, STEP_TIME_NS
 from deepcontext.profiler.format.window_section import SECTION
 from deepcontext.profiler.model.store.column import ColumnError, decode_column
 from deepcontext.profiler.model.store.messages import message_class
@@ -233,6 +233,10 @@ class WindowTable:
         for number in added:
             for node, counts, totals in self._rows(number, metric):
                 count[node] += counts
+                total[node] += totals
+            # Durations of calls are stored without the time of the call itself.
+            own = HOST_TIME_NS.name if metric == CALL_DURATION_NS.name else ""
+            for node, _, totals in self._rows(number, own):
                 total[node] += totals
         if has_end:
             rows = self._profile.metrics[metric]
