@@ -16,8 +16,6 @@ from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries.jax.memory import plain_name
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from deepcontext.profiler.model.profile import Profile
 
 
@@ -46,12 +44,3 @@ def calls_of(profile: Profile, program: str) -> list[int]:
     cost = inclusive_or_zeros(profile, HOST_TIME_NS.name)[found]
     cost = cost + inclusive_or_zeros(profile, DEVICE_TIME_NS.name)[found]
     return [int(each) for each in found[np.argsort(-cost, kind="stable")]]
-
-
-def at_line(profile: Profile, file: str, line: int) -> npt.NDArray[np.bool_]:
-    """Return which nodes are Python frames at a line, shape (nodes,)."""
-    frames = profile.frames
-    is_line = np.asarray(frames.line == line)
-    for frame in np.flatnonzero(is_line).tolist():
-        is_line[frame] = frames.strings[int(frames.file[frame])] == file
-    return np.asarray(profile.is_kind(FrameKind.PYTHON) & is_line[profile.tree.frame])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers.finding import Finding, Gain
+from deepcontext.analyzers.finding import Gain
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -33,7 +33,7 @@ from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     import numpy.typing as npt
 
@@ -399,11 +399,6 @@ def _locations(
     return sorted(locations, key=lambda location: (-location.value, location.nodes))
 
 
-def of_same_functions(profile: Profile, findings: Sequence[Finding]) -> Mask:
-    """Return which nodes belong to the functions of user code that findings are about, shape (nodes,)."""
-    return in_functions_of(profile, np.array([finding.nodes[0] for finding in findings], np.int64))
-
-
 def in_functions_of(profile: Profile, nodes: Ints) -> Mask:
     """Return which nodes belong to the functions of user code that `nodes` belong to, shape (nodes,)."""
     if not len(nodes):
@@ -457,13 +452,6 @@ def in_lines_of(profile: Profile, nodes: Ints) -> Mask:
     line = line_numbers(profile)
     of_node = np.where(owner == NO_NODE, 0, line[profile.tree.frame[owner]])
     return np.asarray(np.isin(of_node, of_node[nodes]) & (of_node != 0))
-
-
-def below_findings(profile: Profile, findings: Sequence[Finding]) -> Mask:
-    """Return which nodes are those of findings, or below them, shape (nodes,)."""
-    mask = np.zeros(len(profile.tree), np.bool_)
-    mask[[node for each in findings for node in each.nodes]] = True
-    return profile.tree.at_or_below(mask)
 
 
 def location_text(profile: Profile, frame: Frame | None) -> str:
