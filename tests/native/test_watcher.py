@@ -101,27 +101,32 @@ def test_it_starts_again_after_the_last_of_two_forks_at_once() -> None:
 @pytest.mark.parametrize("end", [_native.pause_watcher, _native.stop_watcher])
 def test_a_fork_waits_for_a_thread_that_another_thread_is_ending(end: Callable[[], None]) -> None:
     # CPython 3.11 lets the child wait for ever if the thread begins to ask for the GIL at the fork.
-    called, returned = threading.Event(), threading.Event()
+    called, returned, has_forked = threading.Event(), threading.Event(), threading.Event()
 
     def callback() -> None:
         called.set()
         time.sleep(0.3)
         returned.set()
 
+    def fork_or_stop() -> None:
+        end()
+        if end is _native.pause_watcher:
+            has_forked.wait(60)
+            _native.resume_watcher()
+
     _native.start_watcher(callback, 0.0, 60.0)
     try:
         assert called.wait(60)
-        other = threading.Thread(target=end)
+        other = threading.Thread(target=fork_or_stop)
         other.start()
         time.sleep(0.05)
         _native.pause_watcher()
         assert returned.is_set(), "the watcher's thread is there at the fork"
+        has_forked.set()
         other.join()
         _native.resume_watcher()
     finally:
         _native.stop_watcher()
-        if end is _native.pause_watcher:
-            _native.resume_watcher()
 
 
 def test_stopping_pausing_and_resuming_what_never_started() -> None:

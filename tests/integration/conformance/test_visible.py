@@ -61,5 +61,7 @@ def test_what_a_program_can_see_is_what_the_page_lists(same_as_python: Any) -> N
     command = same_as_python.profile_command("program.py")
     profiled = same_as_python.run(command, is_profiled=True)
     added = _seen(profiled) - _seen(plain)
+    # A snapshot may be written at this moment.
+    added -= Counter(each for each in added.elements() if ".deepcontext.N.N.tmp" in each[1])
     rows = re.findall(r"^\| `(.*?)` \| `(.*?)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(added) ^ set(rows) == set()
