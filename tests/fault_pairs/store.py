@@ -23,7 +23,7 @@ from tests.fault_pairs.pairs import HERE, pairs
 
 PROFILES: Final = HERE / "profiles"
 _INDEX = """# Written by store.py: the profiles beside this file, of the programs in ../programs.
-command = "make cases"
+command = "python -m tests.fault_pairs.record"
 version = "{version}"
 recorded = {recorded}
 python = "{python}"
