@@ -1,6 +1,7 @@
 #include "sampling/kernel_threads.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,9 @@
 namespace deepcontext {
 
 namespace {
+
+// Below 32, without SIGKILL and SIGSTOP, which nobody can block.
+constexpr uint64_t kAllSignals = 0x7fffffff & ~(1ULL << (SIGKILL - 1)) & ~(1ULL << (SIGSTOP - 1));
 
 // Source: linux/close_range.h, kernel 5.9.
 constexpr unsigned kCloseRangeUnshare = 2;
@@ -129,6 +133,16 @@ std::optional<ThreadState> KernelThreads::state(int thread) const {
 }
 
 bool KernelThreads::isBlocking(int thread, int signal_number) const {
+  std::optional<uint64_t> blocked = blockedSignals(thread);
+  return !blocked || (*blocked >> (signal_number - 1)) & 1;
+}
+
+bool KernelThreads::isStartingOrEnding(int thread) const {
+  std::optional<uint64_t> blocked = blockedSignals(thread);
+  return !blocked || (*blocked & kAllSignals) == kAllSignals;
+}
+
+std::optional<uint64_t> KernelThreads::blockedSignals(int thread) const {
   char text[1024];
   readFile(thread, "stat", text, sizeof text);
   // Source: proc_pid_stat(5): after the name in parentheses, `blocked` is the 30th field.
@@ -136,7 +150,7 @@ bool KernelThreads::isBlocking(int thread, int signal_number) const {
   for (int i = 0; field && i < 30; ++i) {
     field = std::strchr(field + 1, ' ');
   }
-  return !field || (std::strtoull(field, nullptr, 10) >> (signal_number - 1)) & 1;
+  return field ? std::optional<uint64_t>(std::strtoull(field, nullptr, 10)) : std::nullopt;
 }
 
 std::optional<uint64_t> KernelThreads::cpuNs(int thread) {

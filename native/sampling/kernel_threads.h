@@ -40,11 +40,16 @@ public:
   /// Whether it blocks a signal below 32; true when that is unknown. Half the price of reading
   /// the same from "status".
   bool isBlocking(int thread, int signal_number) const;
+  /// Whether it has ended, or blocks all signals: the C library does so for a moment where a thread
+  /// starts another thread or a process, or ends.
+  bool isStartingOrEnding(int thread) const;
 
   /// Processor time since the thread began; none when it has ended.
   static std::optional<uint64_t> cpuNs(int thread);
 
 private:
+  /// Signals below 32 that it blocks, one bit each from signal 1; none when that is unknown.
+  std::optional<uint64_t> blockedSignals(int thread) const;
   size_t readFile(int thread, const char *file, char *to, size_t bytes) const;
   int folder_;
 };

@@ -161,6 +161,7 @@ void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
   // The program may block or take the signal while it is on its way.
   uint32_t asked = SampleSlot::kAsked;
   if (slot->state.load(std::memory_order_relaxed) == asked && !mayAsk(senses, thread) &&
+      !senses.kernel.isStartingOrEnding(thread.number) && // answers soon, or never
       slot->state.compare_exchange_strong(asked, SampleSlot::kIdle)) {
     SamplerCounts::bump(parts_.counts.astray);
   }
