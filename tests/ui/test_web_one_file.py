@@ -101,7 +101,7 @@ def test_the_page_requests_nothing_from_outside(profiles: OpenProfiles) -> None:
 
 # Bytes of each script, plain and compressed; only the first is in every page.
 SCRIPTS: Final = {
-    "app.js": (130_000, 45_000),
+    "app.js": (131_000, 46_000),
     "jobs.js": (21_000, 7_600),
     "roofline.js": (12_000, 4_900),
 }

@@ -179,16 +179,22 @@ function Places(props: {
             <td>
               <ValueCell value={props.value(place)} total={props.total} unit="ns" />
             </td>
-            <th scope="row">
-              {place.line > 0 && (
-                <Link onClick={() => go({ view: "source", path: place.file, line: place.line })}>
-                  {shorten(place.file)}:{place.line}
-                </Link>
-              )}
-            </th>
-            <td class="overview-code">
-              <code>{place.text}</code>
-            </td>
+            {place.line > 0 ? (
+              <>
+                <th scope="row">
+                  <Link onClick={() => go({ view: "source", path: place.file, line: place.line })}>
+                    {shorten(place.file)}:{place.line}
+                  </Link>
+                </th>
+                <td class="overview-code">
+                  <code>{place.text}</code>
+                </td>
+              </>
+            ) : (
+              <th scope="row" colSpan={2}>
+                {place.text}
+              </th>
+            )}
             <td class="muted overview-cause">{place.spent_on}</td>
           </tr>
         ))}

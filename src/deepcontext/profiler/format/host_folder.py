@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import shutil
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from deepcontext.errors import EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
 
-if sys.platform != "win32":  # Windows has none, and reads profiles with this file's neighbours
+with contextlib.suppress(
+    ImportError
+):  # Windows has none, and reads profiles with this file's neighbours
     import fcntl
 
 if TYPE_CHECKING:
