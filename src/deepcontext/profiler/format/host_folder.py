@@ -22,10 +22,11 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from deepcontext.errors import EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
 
-with contextlib.suppress(
-    ImportError
-):  # Windows has none, and reads profiles with this file's neighbours
+try:
     import fcntl
+except ImportError:  # Windows has none, and reads profiles with this file's neighbours
+    fcntl = None  # type: ignore[assignment]
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -180,8 +181,9 @@ def _locked(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            is_locked = True
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            is_locked = fcntl is not None
         except OSError:
             is_locked = False
         yield file, is_locked
