@@ -154,7 +154,7 @@ function Part(props: { part: PartAnswer }) {
       />
       {part.others.length > 0 && (
         <>
-          <p class="muted">Meanwhile, on other threads, running or in operators:</p>
+          <p class="muted">Meanwhile, on other threads, without waits for locks:</p>
           <Places
             places={part.others}
             value={(place) => place.time_ns / steps}

@@ -94,7 +94,15 @@ _OF_CALL: Final = (
     (Cause.SLEEP, SAMPLED_SLEEP_TIME_NS),
 )
 _KINDS: Final = ("operators", "running", "waiting")
-_RUNS: Final = (*_OF_PHASE.values(), Cause.OPERATORS, Cause.PROGRAMS, Cause.PYTHON, Cause.NATIVE)
+_OF_OTHERS: Final = (
+    *_OF_PHASE.values(),
+    Cause.OPERATORS,
+    Cause.PROGRAMS,
+    Cause.PYTHON,
+    Cause.NATIVE,
+    Cause.IO,
+    Cause.SLEEP,
+)
 _SYNC_WAIT: Final = "sync_wait_ns"
 _IDLE: Final = "gpu_idle_ns"
 _GAP: Final = "gpu_gap_ns"
@@ -163,7 +171,7 @@ class Account:
         lines: the program's own lines without imports, longest first; the last may be the time outside
             them.
         imports: the lines whose imports took the time of `Cause.IMPORTING`, longest first.
-        others: what lines did on other threads, as far as it was running or in operators.
+        others: what lines did on other threads, without waits for locks, in which threads wait for work.
         gpu: None where no GPU worked.
         ready_ns: how long the main thread could run and had no processor, imports included.
         is_sampled: whether time between operators was sampled; otherwise it is unknown.
@@ -207,7 +215,7 @@ def _account(profile: Profile) -> Account:
         causes=_ordered(parts),
         lines=_places(profile, lines, divided, set(Cause) - {Cause.IMPORTING}, gpu_ns),
         imports=_places(profile, lines, divided, {Cause.IMPORTING}),
-        others=_places(profile, lines, _divide(profile, ~main), set(_RUNS)),
+        others=_places(profile, lines, _divide(profile, ~main), set(_OF_OTHERS)),
         gpu=_gpu(profile, lines),
         ready_ns=int(exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)[main].sum()),
         is_sampled=time_between_operators.is_sampled(profile),

@@ -80,7 +80,7 @@ def _print_part(layout: TextLayout, view: View, title: str, steps: int = 0) -> N
     _print_lines(layout, view, title, steps)
     others = [place for place in found.others if place.frame is not None]
     if others and found.of(*_WAITING) >= _LEAST_WAIT * found.work_ns:
-        layout.prose("meanwhile, on other threads, running or in operators:", "dim")
+        layout.prose("meanwhile, on other threads, without waits for locks:", "dim")
         columns = (Column("time"), _SPENT, *source_columns(rank=3))
         cells = [
             (format_ns(place.time_ns), causes_text(place.causes, 1), *_place(view, place))
