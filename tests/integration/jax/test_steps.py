@@ -29,7 +29,8 @@ def test_the_program_with_most_time_ends_steps(record: Any) -> None:
     assert rule is not None
     assert rule.source is StepSource.PROGRAM
     if rule.what == "jit(update)":  # on a busy machine a small call may take longer than all others
-        assert rule.count == 199  # the first call compiles
+        # The first call compiles, and another program may lead at first.
+        assert 100 < rule.count <= 199
 
 
 def test_times_inside_programs_are_divided_by_launches(record: Any) -> None:
