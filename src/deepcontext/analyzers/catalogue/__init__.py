@@ -31,7 +31,7 @@ class Entry:
         advice: what to do, with fields; `misleads`: when the advice is wrong.
         assumes: assumption under which the bound of the gain holds.
         link: the framework's own documentation.
-        rank: position in the catalogue; the first of two causes of one cost is told.
+        rank: position in the catalogue; the first of two causes of one cost is reported.
         place: what is judged by `cost`, `when` and `shows` (`places.py`): "line", "function", or "" for a
             cause that a question's own code finds.
         cost: classes of the operators whose time counts; `also`: those that cost less, too.
