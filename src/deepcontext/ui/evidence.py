@@ -153,6 +153,7 @@ def _program(profile: Profile, *, arguments: bool) -> Document:
         "elapsed": format_ns(run.wall_ns),
         "processor_time": format_ns(run.cpu_user_ns + run.cpu_system_ns),
         "processors": run.cpu_count or "",
+        "memory_at_most": format_bytes(run.peak_rss_bytes) if run.peak_rss_bytes else "",
         "python": run.python,
         "frameworks": ", ".join(f"{name} {version}" for name, version in run.frameworks.items()),
         "steps": f"{steps.count}, mean {format_ns(steps.mean)}" if steps else "",
