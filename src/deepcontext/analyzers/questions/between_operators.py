@@ -282,7 +282,7 @@ def _collections(profile: Profile, whole: int) -> Cause | None:
     """Return Python's garbage collector; collections of less than 20 us are not recorded."""
     pauses = exclusive_or_zeros(profile, _GC)
     # A compiler makes many objects once, the setup does not grow with the training, and what a loader makes
-    # is told with its lines.
+    # is reported with its lines.
     left_out = importing(profile) | profile.tree.at_or_below(profile.is_kind(FrameKind.MARKER))
     left_out |= before_steps(profile, profile.is_user_code())
     chosen = at.apart(Query(profile, (pauses > 0) & ~left_out))

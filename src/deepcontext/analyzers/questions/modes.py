@@ -2,7 +2,7 @@
 
 And is a part of the program computed for nobody: gradients that no optimizer takes, outputs that no loss
 uses.
-Invariant: each is told by operators or functions that run only in that mode, or by a setting that was read.
+Invariant: each is seen by operators or functions that run only in that mode, or by a setting that was read.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Needs a merged profile (`deepcontext merge`), and for who comes last the collectives of each rank
 (`summaries/late_ranks.py`), which tell what sums over a run cannot, because these are equal where ranks are
 late in turn. Compares only processes that run the same program and meet in collectives, because the frontend,
-the engine and the workers of a server do different work in different lines. One cause is told once: a late
-rank whose line is known is not told by its time.
+the engine and the workers of a server do different work in different lines. One cause is reported once: a
+late rank whose line is known is not reported by its time.
 """
 
 from __future__ import annotations
