@@ -65,26 +65,20 @@ export interface PlaceAnswer {
   gpu_ns: number;
 }
 
-/** A part of the run: its time by cause, what the GPUs did, and its lines. `lines` have shares of `whole`, of which `base` says in words what it is; `steps` is the number of steps by which their times are divided, 0 for none. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
-export interface PartAnswer {
-  title: string;
-  wall_ns: number;
+/** The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`. `steady` and `setup` say of which steps it is and what lies outside of them, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
+export interface AccountAnswer {
+  verdicts: VerdictAnswer[];
+  steady: string;
+  setup: string;
+  steps: number;
+  whole_ns: number;
   groups: GroupAnswer[];
   gpu: GroupAnswer[];
   by_gpu: boolean;
-  whole: number;
+  lines_whole_ns: number;
   base: string;
-  steps: number;
   lines: PlaceAnswer[];
   others: PlaceAnswer[];
-}
-
-/** The elapsed time, divided completely: see `summaries.account`. `parts` are the run, or its steady state and the rest. */
-export interface AccountAnswer {
-  verdicts: VerdictAnswer[];
-  whole_ns: number;
-  groups: GroupAnswer[];
-  parts: PartAnswer[];
 }
 
 /** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it. Without a `version` only the name is known: the answer to the question `profile` has the rest. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.base import Analyzer
@@ -24,15 +25,19 @@ from deepcontext.analyzers.questions import (
     ranks,
     table,
 )
+from deepcontext.analyzers.weight import LEAST_WORK_NS
 from deepcontext.errors import DeepContextError, UserError
+from deepcontext.profiler.summaries.basis import Part, basis_of
+from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
     from deepcontext.analyzers.causes import Cause
     from deepcontext.analyzers.finding import Finding
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.basis import Basis
 
 QUESTIONS: Final[tuple[ModuleType, ...]] = (
     modes,
@@ -52,6 +57,10 @@ QUESTIONS: Final[tuple[ModuleType, ...]] = (
     ranks,
     places_only,
 )
+# Memory at its peak and its growth; ranks.
+_OF_RUN: Final = (held, ranks)
+# Of the steady state, that compiling takes if it does not end.
+_LEAST_COMPILING: Final = 0.05
 
 
 def answers(profile: Profile) -> list[Finding]:
@@ -64,9 +73,11 @@ def answers(profile: Profile) -> list[Finding]:
 
 
 def _causes(profile: Profile) -> Iterable[Cause]:
+    basis = basis_of(profile)
     for question in QUESTIONS:
         try:
-            yield from list(question.find(profile))
+            for part in _parts(basis, question):
+                yield from [replace(each, part=part) for each in question.find(basis.of(part))]
         except DeepContextError:
             raise
         except Exception as error:
@@ -75,6 +86,31 @@ def _causes(profile: Profile) -> Iterable[Cause]:
                 f"question '{name}' failed: {type(error).__name__}: {error}; report the error to "
                 "the authors of deepcontext"
             ) from error
+
+
+def _parts(basis: Basis, question: ModuleType) -> Sequence[Part]:
+    """Return the parts of a run to which a question is put."""
+    if basis.rest is None:
+        return (basis.part,)
+    if question in _OF_RUN:
+        return (Part.RUN,)
+    if question is compiled:
+        return (Part.STEADY if _compiles(basis.profile) else Part.SETUP,)
+    if question is places_only or _work_ns(basis.rest) < max(
+        basis.profile.run.wall_ns, LEAST_WORK_NS
+    ):
+        return (Part.STEADY,)
+    return (Part.STEADY, Part.SETUP)
+
+
+def _compiles(profile: Profile) -> bool:
+    time = setup_time(profile)
+    return time is not None and time.compiling_ns >= _LEAST_COMPILING * time.elapsed_ns
+
+
+def _work_ns(profile: Profile) -> int:
+    time = setup_time(profile)
+    return 0 if time is None else time.working_ns
 
 
 def _of(name: str) -> Callable[[Profile], list[Finding]]:

@@ -15,6 +15,7 @@ from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.judgement import judged
 from deepcontext.analyzers.weight import weighing
 from deepcontext.errors import DeepContextError, UserError
+from deepcontext.profiler.summaries.basis import basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -84,7 +85,7 @@ def _weighed(profile: Profile, analyzers: Sequence[Analyzer]) -> list[Finding]:
     weigh = weighing(profile)
     found = []
     for analyzer in analyzers:
-        for finding in _findings(analyzer, profile):
+        for finding in _findings(analyzer, basis_of(profile).profile):
             weighed = weigh(finding)
             is_little = weighed.severity is Severity.INFO is not finding.severity
             if not (analyzer.names_place_only and is_little):

@@ -16,6 +16,7 @@ from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.weight import TIMES, weighing
 from deepcontext.profiler.model.metric_values import inclusive_or_zeros, total
+from deepcontext.profiler.summaries.basis import Part, basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,6 +52,7 @@ class Cause:
         shown: nodes of the finding, if not the first ones.
         weights: cost of each of `nodes`, if not the metric with descendants.
         gain: the gain, where it is not a bound of `saved`.
+        part: part of the run that the values are of; `answers.py` fills it in.
     """
 
     key: str
@@ -66,6 +68,7 @@ class Cause:
     shown: Sequence[int] = ()
     weights: Sequence[int] = ()
     gain: Gain | None = None
+    part: Part = Part.RUN
 
 
 def at_place(key: str, place: source_locations.Location, metric: str = HOST, **more: Any) -> Cause:
@@ -77,19 +80,20 @@ def at_place(key: str, place: source_locations.Location, metric: str = HOST, **m
 
 def one_each(profile: Profile, causes: Iterable[Cause]) -> list[Finding]:
     """Return the findings of the causes that no earlier cause explains."""
-    entries, weigh = catalogue.entries(), weighing(profile)
+    entries, weigh, basis = catalogue.entries(), weighing(profile), basis_of(profile)
     claimed: dict[str, Mask] = {}
     found = []
-    for cause in sorted(causes, key=lambda each: entries[each.key].rank):
-        entry = entries[cause.key]
-        if not _is_worth(profile, cause, entry):
+    # A cause of the steady state explains the same cost in set-up.
+    for cause in sorted(causes, key=lambda each: (each.part is Part.SETUP, entries[each.key].rank)):
+        entry, part = entries[cause.key], basis.of(cause.part)
+        if not _is_worth(part, cause, entry):
             continue
         kind = "time" if cause.metric in TIMES or not cause.metric else cause.metric
         mask = claimed.setdefault(kind, np.zeros(len(profile.tree), np.bool_))
         is_alone = entry.claims != "nothing"
-        if is_alone and _is_explained(profile, cause, mask):
+        if is_alone and _is_explained(part, cause, mask):
             continue
-        finding = weigh(finding_of(profile, cause))
+        finding = weigh(finding_of(part, cause))
         found.append(finding)
         # What matters little explains nothing.
         if is_alone and finding.severity is not Severity.INFO:
@@ -155,6 +159,7 @@ def finding_of(profile: Profile, cause: Cause) -> Finding:
         advice=entry.advice.format_map(words),
         misleads=entry.misleads.format_map(words),
         link=entry.link,
+        part=cause.part,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.analyzers.experiment import experiment
+from deepcontext.profiler.summaries.basis import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,8 +64,8 @@ class Gain:
         upper_bound_share: the same as a share of the profile's total of the metric, 0 to 1. This
             total excludes time outside operators, so the share of the elapsed time is smaller.
         assumption: assumption under which the bound holds; one sentence.
-        run_share: for time, the same as a share of the elapsed time of the run, 0 to 1; None where
-            such a share has no meaning. `analyzers.run_analyzers` fills it in.
+        run_share: for time, the same as a share of the elapsed time of the finding's part of the run,
+            0 to 1; None where such a share has no meaning. `analyzers.run_analyzers` fills it in.
         low: what a fix is expected to save at least, in the metric's unit; None where no fix of the
             analyzer was measured. `analyzers.run_analyzers` fills in `low` and `high`.
         high: what a fix is expected to save at most.
@@ -94,6 +95,8 @@ class Finding:
         misleads: when the advice is wrong.
         confidence: how far the gain is known from measured fixes.
         link: page of the framework's own documentation, "" without one.
+        part: part of the run that the values and shares are of.
+        steps: number of steps in this part by which values may be divided, 0 for none.
     """
 
     id: str
@@ -106,15 +109,17 @@ class Finding:
     misleads: str = ""
     confidence: Confidence = Confidence.LOW
     link: str = ""
+    part: Part = Part.RUN
+    steps: int = 0
 
     @property
-    def order(self) -> tuple[float, int, str, tuple[int, ...]]:
-        """Key that sorts findings by their maximum gain for the run, largest first."""
+    def order(self) -> tuple[bool, float, int, str, tuple[int, ...]]:
+        """Key that sorts findings by their maximum gain for their part, largest first, and set-up last."""
         gain = 0.0
         if self.gain is not None:
             share = self.gain.run_share
             gain = self.gain.upper_bound_share if share is None else share
-        return (-gain, -self.severity.rank, self.id, self.nodes)
+        return (self.part is Part.SETUP, -gain, -self.severity.rank, self.id, self.nodes)
 
     def to_dict(self, profile: ProfileModel) -> dict[str, Any]:
         """Return the finding in JSON's types, with the call path of its first node."""
@@ -123,6 +128,8 @@ class Finding:
             "id": self.id,
             "severity": self.severity.value,
             "title": self.title,
+            "part": self.part.value,
+            "steps": self.steps,
             "gain": None
             if self.gain is None
             else {

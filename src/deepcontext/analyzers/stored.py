@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deepcontext.analyzers.finding import SECTION, Confidence, Finding, Gain, Severity
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.metric import RENAMED
+from deepcontext.profiler.summaries.basis import Part, basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,11 +37,15 @@ class Findings:
 def stored_or(profile: Profile, find: Callable[[Profile], Sequence[Finding]]) -> Findings:
     """Return the stored findings of a profile, or the result of `find` if none are stored.
 
+    Stored findings of a run are those of its steady state.
+
     Raises:
         QueryError: the stored findings cannot be read.
     """
-    if SECTION in profile.sections:
-        return Findings(_decoded(profile), is_stored=True)
+    basis = basis_of(profile)
+    run = basis.whole if basis.part is Part.STEADY else profile
+    if SECTION in run.sections:
+        return Findings(_decoded(run), is_stored=True)
     return Findings(tuple(find(profile)), is_stored=False)
 
 
@@ -60,6 +65,7 @@ def _decoded(profile: Profile) -> tuple[Finding, ...]:
 def _finding(row: dict[str, Any], node_count: int) -> Finding:
     severity = row.get("severity", "")
     gain, confidence = row.get("gain"), row.get("confidence", "")
+    part = row.get("part", "")
     evidence = row.get("evidence") or {}
     return Finding(
         id=str(row.get("id", "")),
@@ -72,6 +78,8 @@ def _finding(row: dict[str, Any], node_count: int) -> Finding:
         misleads=str(row.get("misleads", "")),
         confidence=Confidence(confidence) if confidence in list(Confidence) else Confidence.LOW,
         link=str(row.get("link", "")),
+        part=Part(part) if part in list(Part) else Part.RUN,
+        steps=int(row.get("steps", 0)),
     )
 
 

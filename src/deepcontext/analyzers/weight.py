@@ -14,6 +14,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS, GPU_TIME_NS, HOST_TIME_NS
 from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries.basis import LEAST_STEADY_NS, Part, basis_of
 from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
@@ -31,7 +32,20 @@ LEAST_WORK_NS: Final = 1_000_000_000
 
 
 def weighing(profile: Profile) -> Callable[[Finding], Finding]:
-    """Return a function that adds a finding's share of the run, and lowers its severity to match.
+    """Return a function that adds a finding's share of its part, and lowers its severity to match."""
+    basis = basis_of(profile)
+
+    def weigh(finding: Finding) -> Finding:
+        part = basis.of(finding.part)
+        steps = basis.steps if part is basis.profile else 0
+        finding = dataclasses.replace(finding, steps=steps)
+        return part.once("weighing", lambda: _weighing(part))(finding)
+
+    return weigh
+
+
+def _weighing(profile: Profile) -> Callable[[Finding], Finding]:
+    """Return what weighs findings of one part of a run.
 
     The severity is judged without imports and compiling, because a trial of a few steps consists
     mostly of both. A gain in elapsed time can include compiling.
@@ -40,7 +54,7 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
     wall_ns = profile.run.wall_ns
     processes = max(1, profile.run.ranks) if profile.run.rank == ALL_RANKS else 1
     # Other programs make a run longer, and not its work.
-    least_ns = LEAST_WORK_NS * processes / processor_share(profile)
+    least_ns = _least_work_ns(profile) * processes / processor_share(profile)
 
     def weigh(finding: Finding) -> Finding:
         gain = finding.gain
@@ -59,6 +73,11 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
         return dataclasses.replace(finding, gain=dataclasses.replace(gain, run_share=share))
 
     return weigh
+
+
+def _least_work_ns(profile: Profile) -> int:
+    """Return the time of work below which shares say little; first calls are not in a steady state."""
+    return LEAST_STEADY_NS if basis_of(profile).part is Part.STEADY else LEAST_WORK_NS
 
 
 def _worked_ns(time: SetupTime | None, *, is_elapsed: bool) -> int | None:

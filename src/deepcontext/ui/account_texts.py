@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
-from deepcontext.profiler.summaries.steady import steady_state
+from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
 from deepcontext.ui.format import format_count, format_ns, format_share, shorten_path
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import Account
-    from deepcontext.profiler.summaries.steady import SteadyState
+    from deepcontext.profiler.summaries.basis import Basis
     from deepcontext.profiler.summaries.verdict import Leading, Verdict
 
 CAUSE_NAMES: Final = {
@@ -71,11 +71,12 @@ _RUNS: Final = {
     Cause.NATIVE: "native code runs",
 }
 _LEAST_SAID: Final = 0.05
+_MOST_OF_SETUP: Final = 4
 _SAID: Final = {
     Limit.BUSY_MACHINE: "this machine was busy: the main thread waited for a processor {share} of the "
-    "elapsed time",
-    Limit.IMPORTS: "imports take {share} of the elapsed time",
-    Limit.COMPILES: "compiling takes {share} of the elapsed time",
+    "{elapsed}",
+    Limit.IMPORTS: "imports take {share} of the {elapsed}",
+    Limit.COMPILES: "compiling takes {share} of the {elapsed}",
     Limit.GPU_IDLE: "the GPU is idle {share} of its time",
     Limit.GPU_BUSY: "the GPU is busy {share} of its time",
     Limit.WAITS: None,
@@ -92,12 +93,12 @@ def verdict_text(profile: Profile, verdict: Verdict) -> str:
     if said is None:
         said = _waits(verdict) if verdict.limit is Limit.WAITS else _runs(verdict)
     place = _LATE if verdict.limit is Limit.GPU_IDLE else _MOST
-    whole = "time without imports" if account(profile).of(Cause.IMPORTING) else "elapsed time"
-    if steady_state(profile):
-        whole = "steady state"
-    return said.format(share=format_share(verdict.share), whole=whole) + (
-        place.format(at) if at else ""
-    )
+    basis = basis_of(profile)
+    elapsed = "steady state" if basis.part is Part.STEADY else "elapsed time"
+    has_imports = account(basis.profile).of(Cause.IMPORTING)
+    whole = "time without imports" if has_imports else elapsed
+    text = said.format(share=format_share(verdict.share), whole=whole, elapsed=elapsed)
+    return text + (place.format(at) if at else "")
 
 
 def _waits(verdict: Verdict) -> str:
@@ -156,19 +157,47 @@ def groups_of(found: Account) -> tuple[Group, ...]:
     )
 
 
-def base_text(found: Account, leading: Leading) -> str:
-    """Return what the shares of lines are shares of: ``4.96 s of elapsed time``."""
+def base_text(found: Account, leading: Leading, steps: int = 0) -> str:
+    """Return what the shares of lines are shares of: ``4.96 s of elapsed time``, with `steps` a step."""
+    each, scale = (" a step", steps) if steps else ("", 1)
     if leading.by_gpu:
-        return f"{format_ns(leading.whole_ns)} of GPU time"
+        return f"{format_ns(leading.whole_ns / scale)} of GPU time{each}"
     imports = found.of(Cause.IMPORTING)
-    text = f"{format_ns(found.work_ns)} of elapsed time"
-    return f"{text} without {format_ns(imports)} of imports" if imports else text
+    text = f"{format_ns(found.work_ns / scale)} of elapsed time{each}"
+    return f"{text} without {format_ns(imports / scale)} of imports" if imports else text
 
 
-def steady_text(steady: SteadyState) -> str:
-    """Return ``steady state: 297 steps of 5.22 ms from step 3 on``."""
-    first = f" from step {format_count(steady.first_step)} on" if steady.first_step > 1 else ""
-    return f"steady state: {format_count(steady.steps)} steps of {format_ns(steady.step_ns)}{first}"
+def steady_text(basis: Basis) -> str:
+    """Return ``297 steps of 5.22 ms from step 3 on``, "" for another basis."""
+    if basis.part is not Part.STEADY:
+        return ""
+    first = f" from step {format_count(basis.first_step)} on" if basis.first_step > 1 else ""
+    return f"{format_count(basis.steps)} steps of {format_ns(basis.step_ns)}{first}"
+
+
+def setup_text(basis: Basis) -> str:
+    """Return what lies outside a steady state: ``9.81 s before step 3: imports 6.10 s, compiling 2.30 s``.
+
+    "" where the basis is no steady state.
+    """
+    if basis.rest is None:
+        return ""
+    found = account(basis.rest)
+    parts = [(CAUSE_NAMES[cause], found.of(cause)) for cause in (Cause.IMPORTING, Cause.COMPILING)]
+    parts += [
+        (
+            place_text(basis.whole, place.frame) or "outside your code",
+            place.without(Cause.COMPILING),
+        )
+        for place in found.lines
+    ]
+    least = max(_LEAST_SAID * found.whole_ns, 1)
+    largest = sorted((each for each in parts if each[1] >= least), key=lambda each: -each[1])
+    named = ", ".join(f"{name} {format_ns(value)}" for name, value in largest[:_MOST_OF_SETUP])
+    text = f"{format_ns(basis.setup_ns)} before step {format_count(basis.first_step)}"
+    if basis.end_ns >= least:
+        text += f", {format_ns(basis.end_ns)} after step {format_count(basis.first_step + basis.steps - 1)}"
+    return f"{text}{named and f': {named}'}"
 
 
 def place_text(profile: Profile, frame: Frame | None) -> str:

@@ -14,18 +14,19 @@ from deepcontext.analyzers import known_findings
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.source import line_text, lines_around
 from deepcontext.profiler.summaries.account import account
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.operators import by_operator
-from deepcontext.profiler.summaries.steady import steady_state
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import (
     CAUSE_NAMES,
     base_text,
     groups_of,
+    setup_text,
     steady_text,
     verdict_text,
 )
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import Account, Place
-    from deepcontext.profiler.summaries.steady import SteadyState
+    from deepcontext.profiler.summaries.basis import Basis
 
     Document = dict[str, Any]
 
@@ -49,8 +50,6 @@ _MOST_FINDINGS: Final = 5
 # Lines of source above and below a costly line.
 _AROUND: Final = 4
 _MOST_CHANGES: Final = 3
-_MOST_REST: Final = 4
-_LEAST_REST: Final = 0.05
 
 
 def evidence(
@@ -63,31 +62,35 @@ def evidence(
         processes: the profiles of all processes of the run, if it had several.
         arguments: include the program's arguments, which may hold secrets.
     """
-    found, steady = account(profile), steady_state(profile)
-    shown = account(steady.profile) if steady else found
-    leading = leading_lines(shown)
+    basis = basis_of(profile)
+    run, profile, steps = basis.whole, basis.profile, basis.steps
+    found = account(profile)
+    leading = leading_lines(found)
+    steady = steady_text(basis)
     document: Document = {
-        "program": _program(profile, arguments=arguments),
+        "program": _program(run, arguments=arguments),
+        "shown": f"the steady state, {steady}; times and counts are means of a step"
+        if steady
+        else "",
+        "set_up": setup_text(basis),
         "limited_by": [verdict_text(profile, verdict) for verdict in verdicts(profile)],
         "elapsed_time": _groups(found),
-        "steady_state": {"is": steady_text(steady), **_groups(shown)} if steady else {},
-        "lines_are_shares_of": base_text(shown, leading),
+        "lines_are_shares_of": base_text(found, leading, steps),
         "lines": [
-            _line(profile, place, leading.value(place) / leading.whole_ns)
+            _line(basis, place, leading.value(place) / leading.whole_ns)
             for place in leading.lines[:_MOST_LINES]
         ],
-        "lines_outside_the_steady_state": _rest(steady) if steady else [],
-        "other_threads": [_line(profile, place, None) for place in shown.others if place.frame][
+        "other_threads": [_line(basis, place, None) for place in found.others if place.frame][
             :_MOST_OPERATORS
         ],
         "findings": _findings(profile, processes),
-        "operators": _operators(profile),
-        "kernels": _kernels(profile),
-        "jitted_functions": _jitted(profile),
-        "lines_inside_compiled_programs": _device_lines(profile),
-        "compiled_again": _recompilations(profile),
-        "memory": _memory(profile),
-        "not_known": _not_known(profile),
+        "operators": _operators(basis),
+        "kernels": _kernels(basis),
+        "jitted_functions": _jitted(basis),
+        "lines_inside_compiled_programs": _device_lines(basis),
+        "compiled_again": _recompilations(run),
+        "memory": _memory(run),
+        "not_known": _not_known(run),
     }
     document = {name: value for name, value in document.items() if value}
     return _cut(document)
@@ -127,17 +130,6 @@ def _groups(found: Account) -> Document:
     }
 
 
-def _rest(steady: SteadyState) -> list[Document]:
-    """Return the lines that take notable time before and after the steady state, without imports."""
-    found = account(steady.rest)
-    leading = leading_lines(found)
-    return [
-        _line(steady.rest, place, leading.value(place) / leading.whole_ns)
-        for place in leading.lines[:_MOST_REST]
-        if place.time_ns >= _LEAST_REST * (found.whole_ns + account(steady.profile).whole_ns)
-    ]
-
-
 def _share(share: float, parts: Sequence[tuple[str, float]]) -> str:
     """Return ``"20.0 % (forward 5.0 %, backward 15.0 %)"``."""
     text = ", ".join(f"{name} {format_share(part)}" for name, part in parts)
@@ -162,18 +154,19 @@ def _program(profile: Profile, *, arguments: bool) -> Document:
     return {name: value for name, value in facts.items() if value}
 
 
-def _line(profile: Profile, place: Place, share: float | None) -> Document:
+def _line(basis: Basis, place: Place, share: float | None) -> Document:
+    profile, steps = basis.profile, basis.steps or 1
     row: Document = {
         "line": "outside the program's own code",
-        "time": format_ns(place.time_ns),
+        "time": format_ns(place.time_ns / steps),
         "spent_on": ", ".join(
-            f"{CAUSE_NAMES[cause]} {format_ns(value)}" for cause, value in place.causes
+            f"{CAUSE_NAMES[cause]} {format_ns(value / steps)}" for cause, value in place.causes
         ),
     }
     if share is not None:
         row["share"] = format_share(share)
     if place.gpu_ns:
-        row["gpu_time"] = format_ns(place.gpu_ns)
+        row["gpu_time"] = format_ns(place.gpu_ns / steps)
     if place.frame is not None:
         frame = place.frame
         row["line"] = f"{shorten_path(frame.file, profile.run.cwd)}:{frame.line}"
@@ -196,13 +189,14 @@ def _findings(profile: Profile, processes: Sequence[Profile]) -> list[Document]:
     ]
 
 
-def _operators(profile: Profile) -> list[Document]:
-    table = by_operator(profile, "host_time_ns", _MOST_OPERATORS)
+def _operators(basis: Basis) -> list[Document]:
+    steps = basis.steps or 1
+    table = by_operator(basis.profile, "host_time_ns", _MOST_OPERATORS)
     return [
         {
             "name": row.name,
-            "own_time": format_ns(row.exclusive),
-            "calls": row.calls.count if row.calls else 0,
+            "own_time": format_ns(row.exclusive / steps),
+            "calls": round(row.calls.count / steps, 2) if row.calls else 0,
             "mean_call": format_ns(row.calls.mean) if row.calls else "",
         }
         for row in table.rows
@@ -210,36 +204,38 @@ def _operators(profile: Profile) -> list[Document]:
     ]
 
 
-def _kernels(profile: Profile) -> list[Document]:
-    use = gpu_use(profile, _MOST_KERNELS)
+def _kernels(basis: Basis) -> list[Document]:
+    use, steps = gpu_use(basis.profile, _MOST_KERNELS), basis.steps or 1
     if use is None:
         return []
     return [
         {
             "name": kernel.name,
-            "gpu_time": format_ns(kernel.gpu_time_ns),
+            "gpu_time": format_ns(kernel.gpu_time_ns / steps),
             "share_of_gpu_time": format_share(kernel.gpu_time_ns / use.time_ns),
-            "launches": kernel.launches,
+            "launches": round(kernel.launches / steps, 2),
         }
         for kernel in use.kernels
     ]
 
 
-def _jitted(profile: Profile) -> list[Document]:
+def _jitted(basis: Basis) -> list[Document]:
+    steps = basis.steps or 1
     return [
         {
             "name": each.name,
-            "launches": each.launches,
-            "device_time": format_ns(each.device_ns),
-            "host_time_of_the_call": format_ns(each.dispatch_ns),
+            "launches": round(each.launches / steps, 2),
+            "device_time": format_ns(each.device_ns / steps),
+            "host_time_of_the_call": format_ns(each.dispatch_ns / steps),
             "compiled": f"{each.compilations} times, {format_ns(each.compile_ns)}",
         }
-        for each in jax_programs.jitted_functions(profile)[:_MOST_OPERATORS]
+        for each in jax_programs.jitted_functions(basis.profile)[:_MOST_OPERATORS]
     ]
 
 
-def _device_lines(profile: Profile) -> list[Document]:
+def _device_lines(basis: Basis) -> list[Document]:
     """Return the lines of the program that JAX's compiled programs spend their device time for."""
+    profile, steps = basis.profile, basis.steps or 1
     metric = jax_programs.device_metric(profile)
     if jax_programs.section(profile) is None or metric not in profile.metrics:
         return []
@@ -248,7 +244,7 @@ def _device_lines(profile: Profile) -> list[Document]:
     return [
         {
             "line": f"{shorten_path(row.file, profile.run.cwd)}:{row.line}",
-            "device_time": format_ns(row.exclusive),
+            "device_time": format_ns(row.exclusive / steps),
             "share": format_share(row.exclusive / table.total),
             "source": line_text(row.file, row.line, started_ns),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.experiment import experiment
+from deepcontext.profiler.summaries.basis import Part
 from deepcontext.profiler.summaries.compiled_kernels import fused_at
 from deepcontext.ui.compiled_kernels import lines_text, operators_text
 from deepcontext.ui.format import (
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _FRAMES_SHOWN: Final = 4
+_OF_PART: Final = {
+    Part.RUN: "of the run",
+    Part.STEADY: "of a step",
+    Part.SETUP: "of set-up",
+    Part.CHOSEN: "of these windows",
+}
 # Two shares that differ by less look equal to a reader.
 _NEARLY: Final = 0.95
 
@@ -47,15 +54,19 @@ def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
 
 
 def gain_text(finding: Finding) -> str:
-    """Return a finding's maximum gain: ``12.3 % of host time (4.0 % of the run)``."""
-    if finding.gain is None:
+    """Return a finding's maximum gain: ``12.3 % of host time (4.0 % of a step, 1.20 ms)``."""
+    gain = finding.gain
+    if gain is None:
         return "-"
-    metric = metric_label(finding.gain.metric)
-    text = f"{format_share(finding.gain.upper_bound_share)} of {metric}"
-    share = finding.gain.run_share
-    if share is None or share >= _NEARLY * finding.gain.upper_bound_share:
+    text = f"{format_share(gain.upper_bound_share)} of {metric_label(gain.metric)}"
+    share, of = gain.run_share, _OF_PART[finding.part]
+    if share is None:
         return text
-    return f"{text} ({format_share(share)} of the run)"
+    if finding.steps:
+        return f"{text} ({format_share(share)} {of}, {format_ns(gain.upper_bound / finding.steps)})"
+    if share >= _NEARLY * gain.upper_bound_share:
+        return text if finding.part is Part.RUN else f"{text} {of}"
+    return f"{text} ({format_share(share)} {of})"
 
 
 def _expected_text(gain: Gain, confidence: Confidence) -> str:

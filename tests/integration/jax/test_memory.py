@@ -25,6 +25,7 @@ from deepcontext.collectors.jax import buffers as jax_buffers
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries.jax import memory as jax_memory
+from deepcontext.profiler.summaries.jax.programs import plain_name
 from deepcontext.ui.report import render_report, report_to_dict
 
 pytest.importorskip("jax")
@@ -289,7 +290,7 @@ def test_names_of_jitted_functions_meet_those_of_the_compiler() -> None:
     for function in (lambda x: x, doubled):
         module = jax.jit(function).lower(1.0).compile().runtime_executable().hlo_modules()[0].name
         name = f"jit({function.__name__})"
-        assert jax_memory.plain_name(name) == jax_memory.plain_name(module)
+        assert plain_name(name) == plain_name(module)
 
 
 @pytest.mark.parametrize("function", [step, donating], ids=["kept", "donated"])

@@ -30,6 +30,8 @@ export interface NamedFile {
 export interface ProfileFacts {
   readonly strings: readonly string[];
   readonly cwd: string;
+  /** Number of steps that values are sums of; 1 where they are shown as they are. */
+  readonly steps: number;
   readonly kinds: readonly string[];
   readonly layers: readonly string[];
   readonly optional_layers: readonly string[];
@@ -116,19 +118,20 @@ export class Profile {
   /** Exclusive value of each node under a measure. */
   values(measure: string): Numbers {
     const index = this.facts.measures.findIndex((each) => each.key === measure);
-    return this.held(`measure_${index}`);
+    return this.aStep(`measure_${index}`);
   }
 
   /** The rows of a metric, null where the profile has none. */
   rows(metric: string): Rows | null {
     const name = (column: string) => `rows_${metric}_${column}`;
     if (!this.columns.has(name("node"))) return null;
+    const summed = !this.facts.other.some((each) => each.name === metric);
     const optional = (column: string) =>
       this.columns.has(name(column)) ? this.held(name(column)) : null;
     return {
       node: this.held(name("node")),
-      count: this.held(name("count")),
-      total: this.held(name("total")),
+      count: summed ? this.aStep(name("count")) : this.held(name("count")),
+      total: summed ? this.aStep(name("total")) : this.held(name("total")),
       minimum: optional("minimum"),
       maximum: optional("maximum"),
       m2: optional("m2"),
@@ -158,6 +161,21 @@ export class Profile {
       return name.startsWith("rows_") ? column.subarray(0, nodes / 4) : column;
     };
     return new Profile({ header, has, array }, `beginning of ${this.name}`);
+  }
+
+  /** A column divided by the steps, in parts of 1/1024, which add up without an error. */
+  private aStep(name: string): Column {
+    const { steps } = this.facts;
+    if (!(steps > 1)) return this.held(name);
+    const known = this.kept.get(`${name} a step`);
+    if (known) return known;
+    const sums = this.held(name);
+    const column = new Float64Array(sums.length);
+    for (let row = 0; row < sums.length; row++) {
+      column[row] = Math.round((sums[row] * 1024) / steps) / 1024;
+    }
+    this.kept.set(`${name} a step`, column);
+    return column;
   }
 
   private held(name: string): Column {

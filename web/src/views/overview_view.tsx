@@ -1,6 +1,6 @@
 // The first view: what the run was, where its time went, what to change, what it held; each leads on.
 
-import type { AccountAnswer, GroupAnswer, PartAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
+import type { AccountAnswer, GroupAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { about, dark, go, profile, tree } from "../state";
@@ -19,12 +19,7 @@ export function OverviewView() {
       <Headline />
       <Jobs />
       {current.account ? (
-        <>
-          <Account account={current.account} />
-          {current.account.parts.map((part) => (
-            <Part key={part.title} part={part} />
-          ))}
-        </>
+        <Account account={current.account} />
       ) : (
         <Empty title="No times were recorded">The Trust view says why.</Empty>
       )}
@@ -66,9 +61,10 @@ function Jobs() {
   ));
 }
 
-/** What limits the run, and the elapsed time divided completely. */
+/** What limits the run, and the elapsed time of what is shown, divided completely and by line. */
 function Account(props: { account: AccountAnswer }) {
   const { account } = props;
+  const steps = account.steps || 1;
   return (
     <section>
       <ul class="overview-verdicts">
@@ -84,22 +80,69 @@ function Account(props: { account: AccountAnswer }) {
           </li>
         ))}
       </ul>
-      <h3>Where the time goes: {formatTime(account.whole_ns)} elapsed</h3>
-      <Groups label="elapsed time by cause" groups={account.groups} total={account.whole_ns} />
+      <h3>
+        Where the time goes: {formatTime(account.whole_ns / steps)}
+        {account.steps ? " a step" : " elapsed"}
+      </h3>
+      {account.steady && (
+        <p>Steady state: {account.steady}; all views show it, as means of a step.</p>
+      )}
+      {account.setup && <p class="muted">Set-up: {account.setup}</p>}
+      <Groups
+        label="elapsed time by cause"
+        groups={account.groups}
+        total={account.whole_ns}
+        steps={steps}
+      />
+      {account.gpu.length > 0 && (
+        <>
+          <p class="muted">The GPU, from its first to its last work:</p>
+          <Groups
+            label="the GPU's time"
+            groups={account.gpu}
+            total={account.gpu.reduce((sum, each) => sum + each.value, 0)}
+            steps={steps}
+          />
+        </>
+      )}
+      <p class="muted">
+        {account.steps ? "Time a step; share" : "Share"} of {account.base}; without deeper lines of
+        yours.
+      </p>
+      <Places
+        places={account.lines}
+        value={(place) => (account.by_gpu ? place.gpu_ns : place.time_ns) / steps}
+        total={account.lines_whole_ns / steps}
+      />
+      {account.others.length > 0 && (
+        <>
+          <p class="muted">Meanwhile, on other threads, without waits for locks:</p>
+          <Places
+            places={account.others}
+            value={(place) => place.time_ns / steps}
+            total={account.whole_ns / steps}
+          />
+        </>
+      )}
     </section>
   );
 }
 
-function Groups(props: { label: string; groups: readonly GroupAnswer[]; total: number }) {
+function Groups(props: {
+  label: string;
+  groups: readonly GroupAnswer[];
+  total: number;
+  steps: number;
+}) {
   const colors = groupColors();
   return (
     <Bar
       label={props.label}
-      total={props.total}
+      total={props.total / props.steps}
       unit="ns"
       parts={props.groups.map(({ name, value, parts }) => ({
         name: parts ? `${name} (${parts})` : name,
-        value,
+        value: value / props.steps,
         color: colors[name],
         show: () => go({ view: "flame" }),
       }))}
@@ -121,49 +164,6 @@ function groupColors(): Record<string, string> {
     "gaps between queued work": layers.native,
     "idle: nothing queued": layers.root,
   };
-}
-
-/** The lines of the run, of its steady state, or of the rest. */
-function Part(props: { part: PartAnswer }) {
-  const { part } = props;
-  if (!part.lines.length) return null;
-  const steps = part.steps || 1;
-  return (
-    <section>
-      <h3>{part.title}</h3>
-      {part.groups.length > 0 && (
-        <Groups label="time by cause" groups={part.groups} total={part.wall_ns} />
-      )}
-      {part.gpu.length > 0 && (
-        <>
-          <p class="muted">The GPU, from its first to its last work:</p>
-          <Groups
-            label="the GPU's time"
-            groups={part.gpu}
-            total={part.gpu.reduce((sum, each) => sum + each.value, 0)}
-          />
-        </>
-      )}
-      <p class="muted">
-        {part.steps ? "Time a step; share" : "Share"} of {part.base}; without deeper lines of yours.
-      </p>
-      <Places
-        places={part.lines}
-        value={(place) => (part.by_gpu ? place.gpu_ns : place.time_ns) / steps}
-        total={part.whole / steps}
-      />
-      {part.others.length > 0 && (
-        <>
-          <p class="muted">Meanwhile, on other threads, without waits for locks:</p>
-          <Places
-            places={part.others}
-            value={(place) => place.time_ns / steps}
-            total={part.wall_ns / steps}
-          />
-        </>
-      )}
-    </section>
-  );
 }
 
 function Places(props: {

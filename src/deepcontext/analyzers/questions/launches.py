@@ -25,7 +25,8 @@ from deepcontext.profiler.model.metric_values import (
     total,
 )
 from deepcontext.profiler.model.query import Query
-from deepcontext.profiler.summaries.jax.memory import fed_back_shares, plain_name
+from deepcontext.profiler.summaries.jax.memory import fed_back_shares
+from deepcontext.profiler.summaries.jax.programs import plain_name
 from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax import programs as jax_programs
-from deepcontext.profiler.summaries.jax.memory import plain_name
+from deepcontext.profiler.summaries.jax.programs import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import inclusive_or_zeros
 from deepcontext.profiler.model.query import Query
-from deepcontext.profiler.summaries.jax.memory import plain_name
+from deepcontext.profiler.summaries.jax.programs import plain_name
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile

@@ -17,6 +17,7 @@ import numpy as np
 from deepcontext.errors import QueryError, UserError
 from deepcontext.profiler.format import writing
 from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.format.window_section import SECTION
 from deepcontext.profiler.model import nested, store
 from deepcontext.profiler.model.profile_model import ProfileModel
 from deepcontext.profiler.model.query import Query
@@ -173,6 +174,11 @@ class Profile(ProfileModel):
         """Return the profile of the steady windows, None where there are none; see `windows_after`."""
         steady = [each for each in self.windows_after(warmup) if each.kind is WindowKind.STEADY]
         return self.within(steady) if steady else None
+
+    def undivided(self) -> Self:
+        """Return the same profile without its windows, so that views show the whole run."""
+        kept = {name: each for name, each in self.sections.items() if name != SECTION}
+        return dataclasses.replace(self, sections=kept)
 
     def _window_table(self) -> WindowTable | None:
         return self.once("windows", lambda: WindowTable.of(self))

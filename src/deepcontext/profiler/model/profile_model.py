@@ -7,7 +7,7 @@ Invariant: nothing here changes after construction; derived columns are computed
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Self, TypeVar, assert_never
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class ProfileModel:
         sections: named payloads that collectors and analyzers add, JSON by custom.
         source: file that the profile was read from, "" for a profile made in memory.
         of_windows: the windows that the values are of; empty for the whole run.
+        whole: the run that these windows are of; None for the whole run.
     """
 
     frames: FrameTable
@@ -59,6 +60,7 @@ class ProfileModel:
     sections: Mapping[str, bytes] = field(default_factory=dict)
     source: str = ""
     of_windows: tuple[Window, ...] = ()
+    whole: Self | None = field(default=None, repr=False)
     _dense: dict[tuple[str, str], npt.NDArray[np.int64]] = field(
         init=False, repr=False, default_factory=dict
     )

@@ -62,6 +62,7 @@ def profile_within(profile: Model, table: WindowTable, windows: Sequence[Window]
         run=_run(profile.run, chosen),
         sections=_sections(profile.sections, chosen),
         of_windows=chosen,
+        whole=profile.whole or profile,
     )
 
 

@@ -134,6 +134,10 @@ class Place:
     causes: tuple[tuple[Cause, int], ...]
     gpu_ns: int
 
+    def without(self, cause: Cause) -> int:
+        """Return the time of all other causes, in ns."""
+        return sum(value for each, value in self.causes if each is not cause)
+
 
 @dataclass(frozen=True, slots=True)
 class GpuAccount:

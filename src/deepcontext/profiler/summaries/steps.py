@@ -60,7 +60,12 @@ def step_rule(profile: Profile) -> StepRule | None:
 
 
 def step_count(profile: Profile) -> int:
-    """Return the number of marked steps, or of calls of an optimizer without marks, or 0."""
+    """Return the number of marked steps, or of calls of an optimizer without marks, or 0.
+
+    Of windows, it is the number of steps that ended in them.
+    """
+    if profile.of_windows:
+        return sum(each.steps for each in profile.of_windows)
     if profile.run.steps:
         return profile.run.steps
     frames = profile.frames

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
-from deepcontext.profiler.summaries.steady import steady_state
+from deepcontext.profiler.summaries.basis import basis_of
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
@@ -24,7 +24,6 @@ class Limit(enum.StrEnum):
     BUSY_MACHINE = "busy_machine"  # share of the elapsed time that the main thread had no processor
     IMPORTS = "imports"  # share of the elapsed time
     COMPILES = "compiles"  # share of the elapsed time
-    # Of the steady state, or of the whole run where there is none:
     GPU_IDLE = "gpu_idle"  # share of the time between the GPU's first and last work
     GPU_BUSY = "gpu_busy"  # the same
     WAITS = "waits"  # share of the time without imports
@@ -87,13 +86,11 @@ _FEWEST: Final = 3
 
 
 def verdicts(profile: Profile) -> tuple[Verdict, ...]:
-    """Return the statements about a profile, the one to read first at the front."""
-    whole = account(profile)
-    if not whole.whole_ns:
+    """Return the statements about the basis of a profile, the one to read first at the front."""
+    found = account(basis_of(profile).profile)
+    if not found.whole_ns:
         return ()
-    steady = steady_state(profile)
-    found = account(steady.profile) if steady else whole
-    said = [*_about_the_run(whole), *_about_the_gpu(found)]
+    said = [*_about_the_elapsed_time(found), *_about_the_gpu(found)]
     waits = _group(found, WAITS)
     if waits and waits.share >= _WAITS:
         said.append(waits)
@@ -144,7 +141,7 @@ def leading_lines(found: Account) -> Leading:
     return replace(leading, lines=tuple(notable))
 
 
-def _about_the_run(found: Account) -> list[Verdict]:
+def _about_the_elapsed_time(found: Account) -> list[Verdict]:
     said = []
     busy = found.ready_ns / found.whole_ns
     if busy >= _BUSY:

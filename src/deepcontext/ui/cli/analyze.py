@@ -12,7 +12,7 @@ from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import load_one_of, peaks_option
 from deepcontext.ui.cli.verify import run_verification
-from deepcontext.ui.cli.windows import ALL, of_window, window_options
+from deepcontext.ui.cli.windows import of_window, window_options
 from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.verify and (arguments.save or arguments.fail_on or arguments.markdown):
         raise UserError("--verify only compares; leave out --save, --fail-on and --markdown")
-    if (arguments.save or arguments.verify) and arguments.window != ALL:
+    if (arguments.save or arguments.verify) and arguments.window is not None:
         raise UserError("--save and --verify are about whole runs; leave out --window")
     if arguments.save and arguments.only:
         raise UserError("--save stores the findings of all analyzers; leave out --only")

@@ -24,8 +24,8 @@ def make_parser() -> Parser:
         usage="deepcontext diff [options] BEFORE AFTER",
         description="""\
 Print what changed between two profiles of a program, largest change first.
-Steps are compared if both profiles know their number of steps (from deepcontext.step(),
-or from calls of the optimizer), whole runs otherwise.""",
+Steps of the steady states are compared if both profiles have one, steps of whole runs if both know
+their number (from deepcontext.step(), or from calls of the optimizer), whole runs otherwise.""",
         epilog="""\
 examples:
   deepcontext diff before.dcprof after.dcprof
@@ -78,9 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
         render_difference,
     )
 
-    profiles = (
-        of_window(load_one(arguments.before), arguments),
-        of_window(load_one(arguments.after), arguments),
+    profiles = _compared(
+        (
+            of_window(load_one(arguments.before), arguments),
+            of_window(load_one(arguments.after), arguments),
+        ),
+        arguments.per,
     )
     comparison = compare(*profiles, arguments.metric, _steps(profiles, arguments.per))
     if arguments.json:
@@ -92,6 +95,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.max_ratio is not None:
         _check(comparison, arguments.max_ratio)
     return 0
+
+
+def _compared(profiles: tuple[Profile, Profile], per: str | None) -> tuple[Profile, Profile]:
+    """Return the steady states, if both runs have one, and whole runs are not asked for."""
+    from deepcontext.profiler.summaries.basis import comparable  # noqa: PLC0415  as above
+
+    return profiles if per == "run" else comparable(*profiles)
 
 
 def _steps(profiles: tuple[Profile, Profile], per: str | None) -> tuple[int, int] | None:

@@ -59,7 +59,7 @@ exit codes:
         "for collapsed (default: the metric that 'report' orders by; pprof and speedscope: all "
         "summed metrics); parquet holds all metrics",
     )
-    window_options(parser)
+    window_options(parser, ALL)
     return parser
 
 

@@ -30,10 +30,11 @@ from deepcontext.ui.web.open_profiles import (
     Deferred,
     OpenProfile,
     OpenProfiles,
+    as_it_is,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from deepcontext.profiler.summaries.processes import Process
     from deepcontext.ui.web.answers import JobAnswer
@@ -57,7 +58,11 @@ class _Source:
 
 
 def open_profiles(
-    names: Sequence[str], *, source_text: bool, peaks: str | None = None
+    names: Sequence[str],
+    *,
+    source_text: bool,
+    peaks: str | None = None,
+    part_of: Callable[[Profile], Profile] = as_it_is,
 ) -> OpenProfiles:
     """Read what the words of a command line name.
 
@@ -70,6 +75,7 @@ def open_profiles(
         names: files and run directories.
         source_text: whether source files named in the profiles may be read.
         peaks: file with the peaks of the machine of the runs; None for those that are known here.
+        part_of: returns the part of a profile to show.
 
     Raises:
         UserError: a file cannot be read, a run directory holds no profile, or these are more runs than
@@ -98,6 +104,7 @@ def open_profiles(
         jobs=jobs,
         compared=max(len(names), _COMPARED_OF_RUN),
         peaks=peaks,
+        part_of=part_of,
     )
 
 

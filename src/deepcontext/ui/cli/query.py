@@ -12,7 +12,7 @@ from deepcontext.errors import ProfileDataError, UserError
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.readable import Readable
-from deepcontext.ui.cli.windows import of_window, window_options
+from deepcontext.ui.cli.windows import ALL, of_window, window_options
 
 if TYPE_CHECKING:
     import argparse
@@ -52,7 +52,7 @@ exit codes:
         "--json", action="store_true", help="print a JSON list with an object for each row"
     )
     parser.option("--csv", action="store_true", help="print comma-separated values with a header")
-    window_options(parser)
+    window_options(parser, ALL)
     return parser
 
 

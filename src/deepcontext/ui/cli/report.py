@@ -13,7 +13,7 @@ from deepcontext.ui.cli.inputs import (
     merged_of_many,
     peaks_option,
 )
-from deepcontext.ui.cli.windows import ALL, of_window, window_options
+from deepcontext.ui.cli.windows import of_window, window_options
 from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ examples:
   deepcontext report train.dcprof
   deepcontext report train.dcprof --full
   deepcontext report train.dcprof --limit 40
-  deepcontext report train.dcprof --window steady     without set-up, warm-up and the end
+  deepcontext report train.dcprof --window all        with set-up, warm-up and the end
   deepcontext report train.dcprof --steps             how long steps took, and which were slow
   deepcontext report train.dcrun --process rank0      one process of a job
   deepcontext report train.dcprof --json | python -m json.tool
@@ -126,7 +126,7 @@ def _print_steps(profile: Profile, arguments: argparse.Namespace) -> int:
 
     from deepcontext.ui.report.steps import render_steps  # noqa: PLC0415
 
-    if arguments.json or arguments.summary or arguments.full or arguments.window != ALL:
+    if arguments.json or arguments.summary or arguments.full or arguments.window is not None:
         raise UserError("--steps is a table of the whole run; leave out the other options")
     render_steps(profile, console=Console(), warmup=arguments.warmup)
     return 0

@@ -7,12 +7,14 @@ import contextlib
 import sys
 import threading
 import webbrowser
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.peaks import read_file
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import peaks_option
 from deepcontext.ui.cli.output import Output, add_force_option
+from deepcontext.ui.cli.windows import of_window, window_options
 
 if TYPE_CHECKING:
     from werkzeug.serving import BaseWSGIServer
@@ -53,6 +55,7 @@ exit codes:
     )
     add_force_option(parser)
     peaks_option(parser)
+    window_options(parser)
     parser.option(
         "--no-source",
         action="store_true",
@@ -89,7 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.peaks is not None:
         read_file(arguments.peaks)  # says at once what is wrong with it
     profiles = open_profiles(
-        arguments.file, source_text=not arguments.no_source, peaks=arguments.peaks
+        arguments.file,
+        source_text=not arguments.no_source,
+        peaks=arguments.peaks,
+        part_of=partial(of_window, arguments=arguments),
     )
     if arguments.html is not None:
         return _write_html(profiles, arguments)

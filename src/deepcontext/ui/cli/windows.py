@@ -18,19 +18,26 @@ if TYPE_CHECKING:
 
 ALL: Final = "all"
 # The names of `WindowKind`, which is not imported because it imports numpy.
-_KINDS: Final = ("setup", "warmup", "steady", "end")
+_STEADY: Final = "steady"
+_KINDS: Final = ("setup", "warmup", _STEADY, "end")
 _STEPS: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
-def window_options(parser: Parser) -> None:
-    """Add the options to a command that reads profiles."""
+def window_options(parser: Parser, default: str | None = None) -> None:
+    """Add the options to a command that reads profiles.
+
+    Args:
+        parser: the parser of the command.
+        default: the part without the option; None for the steady state, or the run where it has none.
+    """
+    usual = "the steady state; all without one" if default is None else default
     parser.option(
         "--window",
         type=_window,
-        default=ALL,
+        default=default,
         metavar="PART",
         help="part of the run to look at: setup (to the end of the first step), warmup, steady, end (after "
-        "the last cut), steps A-B, or all (default)",
+        f"the last cut), steps A-B, or all (default: {usual})",
     )
     parser.option(
         "--warmup",
@@ -49,8 +56,12 @@ def of_window(profile: Profile, arguments: argparse.Namespace) -> Profile:
         UserError: the profile has no windows, or none of this kind.
     """
     wanted = arguments.window
-    if wanted == ALL:
+    if wanted is None and arguments.warmup is not None:
+        wanted = _STEADY
+    if wanted is None:
         return profile
+    if wanted == ALL:
+        return profile.undivided()
     windows = profile.windows_after(arguments.warmup)
     if not windows:
         raise UserError(

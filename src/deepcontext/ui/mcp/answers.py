@@ -15,6 +15,7 @@ from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries.basis import basis_of, comparable
 from deepcontext.profiler.summaries.comparison import compare
 from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.profiler.summaries.measures import default_metric
@@ -24,7 +25,7 @@ from deepcontext.ui.evidence import evidence
 from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.report.difference import difference_to_dict
 from deepcontext.ui.report.machine import report_to_dict
-from deepcontext.ui.report.machine_account import account_to_dict
+from deepcontext.ui.report.machine_account import account_to_dict, basis_to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,6 +74,7 @@ class Answers:
         return {
             "file": file,
             "run": {name: report["run"][name] for name in _RUN},
+            "basis": report["basis"],
             "account": account_to_dict(profile, _MOST_PLACES),
             "metric": report["metric"],
             "total": report["total"],
@@ -195,7 +197,7 @@ class Answers:
         Raises:
             DeepContextError: a profile cannot be read.
         """
-        profiles = (self._profile(before), self._profile(after))
+        profiles = comparable(self._profile(before), self._profile(after))
         steps = (step_count(profiles[0]), step_count(profiles[1]))
         comparison = compare(*profiles, None, steps if all(steps) else None)
         return difference_to_dict(comparison, _rows(limit))
@@ -204,10 +206,12 @@ class Answers:
         return known_findings(self._profile(file), lambda: self._load_all(file)).found
 
     def _profile(self, file: str) -> Profile:
+        """Return the basis of a profile: its steady state, if it has one."""
         identity = _identity(file)
         kept = self._kept.pop(file, None)
         if kept is None or kept[0] != identity:
-            kept = (identity, with_known_peaks(self._load(file), None))
+            profile = with_known_peaks(self._load(file), None)
+            kept = (identity, basis_of(profile).profile)
         self._kept[file] = kept
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
@@ -230,7 +234,8 @@ def _rows(limit: int) -> int:
 
 def _measure(profile: Profile, metric: str) -> Answer:
     descriptor = profile.metrics[metric].descriptor
-    return {"metric": {"name": descriptor.name, "unit": descriptor.unit}}
+    metric_shown = {"name": descriptor.name, "unit": descriptor.unit}
+    return {"metric": metric_shown, "basis": basis_to_dict(profile)}
 
 
 def _row(profile: Profile, row: Group, total: int) -> Answer:

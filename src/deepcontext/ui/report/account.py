@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from deepcontext.profiler.summaries.account import Cause, account
-from deepcontext.profiler.summaries.steady import LEAST_REST, steady_state
 from deepcontext.profiler.summaries.verdict import WAITS, leading_lines, verdicts
-from deepcontext.ui.account_texts import (
-    base_text,
-    causes_text,
-    groups_of,
-    steady_text,
-    verdict_text,
-)
-from deepcontext.ui.format import format_ns, format_share
+from deepcontext.ui.account_texts import base_text, causes_text, groups_of, verdict_text
+from deepcontext.ui.format import format_share
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
@@ -50,47 +42,29 @@ def print_account(layout: TextLayout, view: View) -> None:
     if not found.whole_ns:
         return
     layout.title(
-        "Where the time goes", f"elapsed time of the main thread, {format_ns(found.whole_ns)}"
+        "Where the time goes",
+        f"elapsed time of the main thread, {view.time(found.whole_ns)}{view.each}",
     )
     _print_bar(layout, found)
     print_places(layout, view)
 
 
 def print_places(layout: TextLayout, view: View) -> None:
-    """Print the lines with the most time, and what other threads did meanwhile.
-
-    Those of the steady state apart, where there is one.
-    """
-    steady = steady_state(view.profile)
-    if steady is None:
-        _print_part(layout, view, "by line")
-        return
-    rest = account(steady.rest)
-    if rest.work_ns >= LEAST_REST * account(view.profile).whole_ns:
-        few = replace(view, profile=steady.rest, limit=max(view.limit // 2, _FEWEST))
-        _print_part(layout, few, "before and after the steady state, by line")
-    layout.prose(steady_text(steady), "bold", indent="")
-    of_steady = replace(view, profile=steady.profile)
-    _print_bar(layout, account(steady.profile))
-    _print_part(layout, of_steady, "by line", steps=steady.steps)
-
-
-def _print_part(layout: TextLayout, view: View, title: str, steps: int = 0) -> None:
+    """Print the lines with the most time, and what other threads did meanwhile."""
     found = account(view.profile)
-    _print_lines(layout, view, title, steps)
+    _print_lines(layout, view)
     others = [place for place in found.others if place.frame is not None]
     if others and found.of(*_WAITING) >= _LEAST_WAIT * found.work_ns:
         layout.prose("meanwhile, on other threads, without waits for locks:", "dim")
-        columns = (Column("time"), _SPENT, *source_columns(rank=3))
+        columns = (Column(view.each_column), _SPENT, *source_columns(rank=3))
         cells = [
-            (format_ns(place.time_ns), causes_text(place.causes, 1), *_place(view, place))
+            (view.time(place.time_ns), causes_text(place.causes, 1), *_place(view, place))
             for place in others[: max(view.limit // 2, _FEWEST)]
         ]
         layout.table(columns, cells)
 
 
-def _print_lines(layout: TextLayout, view: View, title: str, steps: int) -> None:
-    """Print the lines of one part of a run; with `steps`, their time a step instead of their time."""
+def _print_lines(layout: TextLayout, view: View) -> None:
     found = account(view.profile)
     leading = leading_lines(found)
     by_gpu, notable = leading.by_gpu, leading.lines[: view.limit]
@@ -101,17 +75,16 @@ def _print_lines(layout: TextLayout, view: View, title: str, steps: int) -> None
         sum(place.frame is not None for place in found.lines),
     )
     layout.prose(
-        f"{title}{lines}, without deeper lines of yours; share of {base_text(found, leading)}:",
+        f"by line{lines}, without deeper lines of yours; share of "
+        f"{base_text(found, leading, view.basis.steps)}:",
         "dim",
     )
     has_gpu = any(place.gpu_ns for place in notable)
-    time, gpu = Column("a step" if steps else "time"), Column("GPU", rank=0 if by_gpu else 2)
+    time, gpu = Column(view.each_column), Column("GPU", rank=0 if by_gpu else 2)
     columns = (gpu, Column("share"), time) if by_gpu else (time, Column("share"), *[gpu] * has_gpu)
     cells = []
     for place in notable:
-        host, device = (
-            format_ns(value / (steps or 1) or None) for value in (place.time_ns, place.gpu_ns)
-        )
+        host, device = (view.time(value) for value in (place.time_ns, place.gpu_ns))
         share = format_share(leading.value(place) / leading.whole_ns)
         values_shown = (device, share, host) if by_gpu else (host, share, *[device] * has_gpu)
         most = 2 if layout.width >= _WIDE else 1

@@ -10,7 +10,6 @@ from deepcontext.ui.arithmetic_texts import arithmetic_text, efficiency_text
 from deepcontext.ui.format import (
     Elide,
     format_bandwidth,
-    format_count,
     format_flops,
     format_ns,
     format_share,
@@ -57,7 +56,7 @@ def print_arithmetic_by_shapes(layout: TextLayout, view: View) -> None:
         return
     count = part_of(len(found.operators), found.operator_count)
     layout.title(f"Floating-point operations by shapes{count}", "of the operators' inputs")
-    _print_shapes(layout, _columns(_ARITHMETIC, found), found)
+    _print_shapes(layout, view, _columns(_ARITHMETIC, found), found)
 
 
 def print_efficiency(layout: TextLayout, view: View) -> None:
@@ -80,16 +79,18 @@ def print_efficiency(layout: TextLayout, view: View) -> None:
     )
     count = part_of(len(found.operators), found.operator_count)
     layout.title(f"Efficiency by shapes{count}", "of the operators' inputs")
-    _print_shapes(layout, columns, found)
+    _print_shapes(layout, view, columns, found)
 
 
-def _print_shapes(layout: TextLayout, columns: Cells, found: Arithmetic | Efficiency) -> None:
+def _print_shapes(
+    layout: TextLayout, view: View, columns: Cells, found: Arithmetic | Efficiency
+) -> None:
     layout.table(
         (*columns, Column("calls", rank=1), Column("operator", Elide.END)),
         [
             (
                 *(cell(row.work, found.total) for cell in columns.values()),
-                format_count(row.work.calls),
+                view.count(row.work.calls),
                 row.name,
             )
             for row in found.operators

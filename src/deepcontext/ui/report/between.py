@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.summaries import time_between_operators
-from deepcontext.ui.format import Elide, format_ns
+from deepcontext.ui.format import Elide
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
@@ -52,8 +52,8 @@ def _print_threads(layout: TextLayout, view: View) -> bool:
         ),
         [
             (
-                *([format_ns(row.operator_ns or None)] if has_operators else []),
-                *_times(row.sampled),
+                *([view.time(row.operator_ns)] if has_operators else []),
+                *_times(view, row.sampled),
                 row.name,
             )
             for row in threads
@@ -71,13 +71,13 @@ def _print_lines(layout: TextLayout, view: View, *, has_operators: bool) -> None
     layout.title(title + part_of(len(rows), count), note)
     layout.table(
         (*_TIME_COLUMNS, *source_columns()),
-        [(*_times(row.sampled), *view.source_cells(row)) for row in rows],
+        [(*_times(view, row.sampled), *view.source_cells(row)) for row in rows],
     )
 
 
-def _times(sampled: SampledTime) -> tuple[str, ...]:
+def _times(view: View, sampled: SampledTime) -> tuple[str, ...]:
     return tuple(
-        format_ns(value or None)
+        view.time(value)
         for value in (
             sampled.cpu_ns,
             sampled.gil_ns,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.ui.compiled_kernels import lines_text, operators_text
-from deepcontext.ui.format import Elide, format_count, format_ns, format_share
+from deepcontext.ui.format import Elide, format_share
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.report.sections import part_of
 from deepcontext.ui.report.text_layout import Column
@@ -49,12 +49,12 @@ def _table(
     columns: list[tuple[Column, list[str]]] = []
     if any(row.time_ns for row in rows):
         columns += [
-            (Column(metric_label(metric)), [format_ns(row.time_ns or None) for row in rows]),
+            (Column(metric_label(metric)), [view.time(row.time_ns) for row in rows]),
             (
                 Column("share"),
                 [format_share(row.time_ns / whole if row.time_ns else None) for row in rows],
             ),
-            (Column("calls", rank=4), [format_count(row.calls or None) for row in rows]),
+            (Column("calls", rank=4), [view.count(row.calls or None) for row in rows]),
         ]
     columns += [
         (Column("lines", Elide.START), [lines_text(row, profile.run.cwd) or "-" for row in rows]),

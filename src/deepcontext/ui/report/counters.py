@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.summaries import counters as counter_summary
-from deepcontext.ui.format import format_count
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
@@ -30,7 +29,7 @@ def print_counters(layout: TextLayout, view: View) -> None:
         (*columns, *ratio, *source_columns()),
         [
             (
-                *(format_count(row.counts[metric.name] or None) for metric in metrics),
+                *(view.count(row.counts[metric.name] or None) for metric in metrics),
                 *([_ratio(row.instructions_per_cycle)] if has_ratio else []),
                 *view.source_cells(row),
             )

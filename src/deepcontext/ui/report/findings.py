@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
     from deepcontext.analyzers.finding import Finding
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
 _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
-def print_summary(layout: TextLayout, profile: Profile, processes: Sequence[Profile] = ()) -> None:
+def print_summary(layout: TextLayout, view: View) -> None:
     """Print the titles of a profile's findings, one line each; nothing without findings."""
     try:
-        findings = known_findings(profile, lambda: processes).found
+        findings = known_findings(view.profile, lambda: view.processes).found
     except UserError as error:  # a failed third-party analyzer must not prevent the report
         layout.title("Findings")
         layout.prose(f"unknown: {error}", "yellow")

@@ -28,11 +28,11 @@ _IN_FULL: Final = {
 
 def print_full(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     """Print all sections of a profile, with `view.limit` rows in each table."""
-    header.print_header(layout, view.profile, view.metric)
+    header.print_header(layout, view)
     account.print_verdicts(layout, view)
     header.print_all_warnings(layout, warnings)
     account.print_account(layout, view)
-    findings.print_summary(layout, view.profile, view.processes)
+    findings.print_summary(layout, view)
     for name, (print_short, _) in SECTIONS.items():
         for print_section in _IN_FULL.get(name, (print_short,)):
             print_section(layout, view)

@@ -10,10 +10,12 @@ from rich.text import Text
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.still_running import is_running
+from deepcontext.profiler.summaries.basis import Part
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.steps import step_rule, step_times
+from deepcontext.ui.account_texts import setup_text, steady_text
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.trust import CollectorReport, TrustReport
+    from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
 _WARNING = "yellow"
@@ -48,31 +51,37 @@ _STATUS_STYLE = {
 }
 
 
-def print_short_header(layout: TextLayout, profile: Profile, metric: str) -> None:
+def print_short_header(layout: TextLayout, view: View) -> None:
     """Print the program, the elapsed time, the share of operators, and the metric."""
-    _print_facts(layout, _facts(layout, profile, metric, is_full=False))
+    _print_facts(layout, _facts(layout, view, is_full=False))
 
 
-def print_header(layout: TextLayout, profile: Profile, metric: str) -> None:
+def print_header(layout: TextLayout, view: View) -> None:
     """Print the same facts, and the machine and versions."""
-    _print_facts(layout, _facts(layout, profile, metric, is_full=True))
+    _print_facts(layout, _facts(layout, view, is_full=True))
 
 
-def _facts(
-    layout: TextLayout, profile: Profile, metric: str, *, is_full: bool
-) -> Sequence[tuple[str, str]]:
-    run = profile.run
+def _facts(layout: TextLayout, view: View, *, is_full: bool) -> Sequence[tuple[str, str]]:
+    profile, metric, basis = view.profile, view.metric, view.basis
+    whole = basis.whole if basis.part is Part.STEADY else profile
+    run = whole.run
     described = profile.metrics[metric].descriptor.description
+    steady = steady_text(basis)
     versions = ", ".join((run.python, *(f"{k} {v}" for k, v in run.frameworks.items())))
     return (
         ("program", _command(run)),
         ("run", _times(run)),
-        ("ranks", ranks_fact(profile)),
+        ("ranks", ranks_fact(whole)),
         ("machine", _machine(run) if is_full else ""),
         ("versions", versions if is_full else ""),
-        ("steps", _steps(profile, layout)),
-        ("operators", _operators(profile) if is_full else ""),
-        ("GPU", gpu_text(profile)),
+        ("steps", _steps(whole, layout)),
+        (
+            "shown",
+            f"the steady state, a step: {steady}; --window all shows the run" if steady else "",
+        ),
+        ("set-up", setup_text(basis)),
+        ("operators", _operators(view) if is_full else ""),
+        ("GPU", gpu_text(view)),
         ("tables by", "" if metric == default_metric(profile) else f"{metric}: {described}"),
     )
 
@@ -197,11 +206,12 @@ def _steps(profile: Profile, layout: TextLayout) -> str:
     return f"{text}; a step is {rule.explain()}"
 
 
-def _operators(profile: Profile) -> str:
+def _operators(view: View) -> str:
+    profile = view.profile
     calls = sum(row.operator_calls for row in by_phase(profile))
     if not calls:
         return ""
-    text = f"{format_count(calls)} calls, {format_ns(operator_time(profile))} in them"
+    text = f"{view.count(calls)} calls{view.each}, {view.time(operator_time(profile))} in them"
     share = wall_share(profile)
     if not share:
         return f"{text}, on several threads" if profile.run.wall_ns > 0 else text

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def print_jax_memory(layout: TextLayout, view: View) -> None:
     """Print the memory of arrays at the peak by line, and the memory that programs need."""
+    view = view.run
     arrays = jax_memory.array_memory(view.profile)
     if arrays is not None and arrays.peak_bytes:
         _print_arrays(layout, view, arrays)

@@ -63,8 +63,8 @@ def print_jax_summary(layout: TextLayout, view: View) -> None:
         view, metric=jax_programs.device_metric(view.profile), limit=_SUMMARY_ROWS // 2
     )
     layout.prose(
-        f"on the device: {format_ns(total)} in {format_count(launches)} launches of "
-        f"{format_count(len(functions))} jitted functions; {_accounting(view)}",
+        f"on the device: {view.time(total)} in {view.count(launches)} launches of "
+        f"{format_count(len(functions))} jitted functions{view.each}; {_accounting(view)}",
         "bold",
         indent="",
     )
@@ -111,10 +111,10 @@ def print_functions(layout: TextLayout, view: View) -> None:
     rows = [
         (
             # A function that never ran completely during a sampled window was counted, not timed.
-            format_ns(row.device_ns or None),
+            view.time(row.device_ns),
             format_share(row.device_ns / total if row.device_ns else None),
-            format_count(row.launches),
-            format_ns(row.dispatch_ns),
+            view.count(row.launches),
+            view.time(row.dispatch_ns),
             f"{row.compilations}x {format_ns(row.compile_ns)}" if row.compilations else "-",
             sections.phase_mix(layout, [row.phases.get(p, 0) for p in sections.PHASE_NAMES]),
             row.name,
@@ -156,8 +156,8 @@ def print_operations(layout: TextLayout, view: View) -> None:
 def _operation_row(view: View, operation: Operation) -> tuple[str, ...]:
     more = f" +{operation.source_lines - 1}" if operation.source_lines > 1 else ""
     return (
-        format_ns(operation.device_ns),
-        "~" * operation.is_estimated + format_count(operation.executions),
+        view.time(operation.device_ns),
+        "~" * operation.is_estimated + view.count(operation.executions),
         format_count(operation.flops or None),
         format_bytes(operation.bytes or None),
         f"{operation.intensity:.2f}" if operation.bytes else "-",
@@ -177,7 +177,7 @@ def _print_fusions(layout: TextLayout, view: View) -> None:
     layout.title(f"Fusions of several source lines{count}", "every member, by line; --json has all")
     for fusion in shown:
         layout.prose(
-            f"{format_ns(fusion.device_ns)}, {fusion.phase}, {fusion.source_lines} lines: "
+            f"{view.time(fusion.device_ns)}, {fusion.phase}, {fusion.source_lines} lines: "
             f"{_members(fusion.members)}",
             hanging=f"{fusion.name}: ",
         )
@@ -206,7 +206,8 @@ def print_recompilations(layout: TextLayout, view: View) -> None:
     if not rows:
         return
     count, total = sum(row.count for row in rows), sum(row.spent_ns for row in rows)
-    layout.title(f"Recompilations: {format_count(count)}, {format_ns(total)}", "longest first")
+    title = f"Recompilations: {format_count(count)}, {format_ns(total)}{view.of_run}"
+    layout.title(title, "longest first")
     for row in rows[: view.limit]:
         layout.prose(_recompilation(view, row), hanging=f"{row.function}: ")
     if len(rows) > view.limit:
@@ -238,9 +239,9 @@ def print_transfers(layout: TextLayout, view: View) -> None:
     )
     cells = [
         (
-            format_ns(row.host_ns) if row.what != jax_programs.HOST_ARGUMENTS else "in the call",
-            format_count(row.count),
-            format_bytes(row.bytes or None),
+            view.time(row.host_ns) if row.what != jax_programs.HOST_ARGUMENTS else "in the call",
+            view.count(row.count),
+            view.value(row.bytes, "bytes") if row.bytes else "-",
             row.what,
             _place(view, row.source),
         )

@@ -22,6 +22,7 @@ from deepcontext.profiler.summaries import (
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.late_places import late_places
@@ -33,7 +34,7 @@ from deepcontext.profiler.summaries.phases import PHASES, by_phase
 from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
-from deepcontext.ui.report.machine_account import account_to_dict
+from deepcontext.ui.report.machine_account import account_to_dict, basis_to_dict
 from deepcontext.ui.report.machine_jax import jax_to_dict
 from deepcontext.ui.report.machine_work import arithmetic_to_dict, efficiency_to_dict
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.sections import SourceRow
 
 FORMAT: Final = "deepcontext report"
-VERSION: Final = 1
+VERSION: Final = 2
 # Of a late rank.
 _MOST_PLACES: Final = 3
 # For these tables the report has more than their groups.
@@ -69,6 +70,8 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
     Raises:
         QueryError: the profile has no such metric; the message lists its metrics.
     """
+    basis = basis_of(profile)
+    run, profile = basis.whole, basis.profile
     metric = metric or default_metric(profile)
     phases = by_phase(profile, metric)
     descriptor = profile.metrics[metric].descriptor
@@ -81,13 +84,14 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
             "unit": descriptor.unit,
             "description": descriptor.description,
         },
-        "run": _plain(profile.run),
+        "run": _plain(run.run),
+        "basis": basis_to_dict(profile),
         "account": account_to_dict(profile, limit),
         "total": total,
         "operator_time_ns": operator_time(profile),
         "operator_calls": sum(row.operator_calls for row in phases),
-        "set_up": _set_up(profile),
-        "steps": _spread(step_times(profile)),
+        "set_up": _set_up(run),
+        "steps": _spread(step_times(run)),
         "phases": [
             {
                 "phase": row.phase.label,
@@ -117,7 +121,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
             "inclusive": _paths(profile, metric, limit, inclusive=True),
             "exclusive": _paths(profile, metric, limit, inclusive=False),
         },
-        "memory": _memory(profile, limit),
+        "memory": _memory(run, limit),
         "trust": {**_plain(profile.trust), "warnings": list(profile.trust.warnings)},
     }
 

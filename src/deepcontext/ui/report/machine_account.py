@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
-from deepcontext.profiler.summaries.steady import steady_state
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import verdict_text
 
@@ -21,17 +21,25 @@ from deepcontext.profiler.summaries.verdict import Verdict
 
 def account_to_dict(profile: Profile, limit: int) -> dict[str, Any]:
     """Return the account as a dict of JSON's types; `limit` rows of each table."""
-    steady = steady_state(profile)
+    basis = basis_of(profile)
     return {
         "verdicts": [_verdict(profile, verdict) for verdict in verdicts(profile)],
-        **_part(profile, limit),
-        "steady": steady
-        and {
-            "first_step": steady.first_step,
-            "steps": steady.steps,
-            "step_ns": steady.step_ns,
-            **_part(steady.profile, limit),
-        },
+        **_part(basis.profile, limit),
+        "setup": basis.rest and _part(basis.rest, limit),
+    }
+
+
+def basis_to_dict(profile: Profile) -> dict[str, Any]:
+    """Return what the figures of a report are of, as a dict of JSON's types."""
+    basis = basis_of(profile)
+    return {
+        "part": basis.part.value,
+        "first_step": basis.first_step,
+        "steps": basis.steps,
+        "step_ns": basis.step_ns,
+        "elapsed_ns": basis.profile.run.wall_ns,
+        "setup_ns": basis.setup_ns,
+        "end_ns": basis.end_ns,
     }
 
 

@@ -37,6 +37,7 @@ _BAR_WIDTH: Final = 60
 
 def print_memory(layout: TextLayout, view: View) -> None:
     """Print each memory's peak by role and by line of user code, and the lines that grew."""
+    view = view.run
     profile = view.profile
     use = memory_summary.memory_use(profile)
     pools = [pool for pool in use.pools if pool.allocations] if use else []

@@ -22,7 +22,7 @@ def print_nccl(layout: TextLayout, view: View) -> None:
         return
     rows = found[: view.limit]
     layout.title(
-        f"Collectives of NCCL{part_of(len(rows), len(found))}",
+        f"Collectives of NCCL{part_of(len(rows), len(found))}{view.of_run}",
         "kernels wait for slower ranks, too; bandwidths as nccl-tests has them",
     )
     layout.table(

@@ -12,8 +12,8 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.measures import default_metric
-from deepcontext.ui.report.gpu_sections import gpu_text
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -44,7 +44,7 @@ def notes(profile: Profile) -> tuple[str, ...]:
         return (f"{launcher} {_LAUNCHER_ADVICE}",)
     status = {collector.name: collector.status for collector in profile.trust.collectors}
     found = []
-    if gpu_text(profile):
+    if gpu_use(profile, 1) is not None:
         found.append(
             "The program called no operators of PyTorch or JAX; the report shows the GPU's work."
         )

@@ -137,11 +137,11 @@ def _top(layout: TextLayout, view: View, warnings: Sequence[str]) -> list[str]:
 
 
 def _print_top(layout: TextLayout, view: View, warnings: Sequence[str], rows: int) -> None:
-    header.print_short_header(layout, view.profile, view.metric)
+    header.print_short_header(layout, view)
     account.print_verdicts(layout, view)
     header.print_all_warnings(layout, warnings)
     account.print_account(layout, replace(view, limit=rows))
-    findings.print_summary(layout, view.profile, view.processes)
+    findings.print_summary(layout, view)
 
 
 def _section(layout: TextLayout, view: View, name: str, rows: int) -> list[str]:

@@ -11,7 +11,6 @@ from deepcontext.ui.format import (
     elide,
     format_count,
     format_share,
-    format_value,
     frame_label,
 )
 from deepcontext.ui.report.paths import exclusive_paths, inclusive_paths
@@ -100,7 +99,7 @@ class _TreePrinter:
         text += "" if tree.hidden_nodes == 1 else "s"
         # With a threshold, hidden values are part of a shown path's total, so only their count helps.
         if not tree.threshold:
-            value = format_value(tree.hidden_value, self._view.unit)
+            value = self._view.value(tree.hidden_value)
             text += f", {value} self, {format_share(tree.hidden_value / self._total)}"
         self._layout.line(text, "dim")
 
@@ -108,10 +107,9 @@ class _TreePrinter:
         """Return the costs of a row's last node, because a row is about the node it leads to."""
         total = int(self._inclusive[row.nodes[-1]])
         exclusive = int(self._exclusive[row.nodes[-1]])
-        unit = self._view.unit
         return (
-            f"{format_share(total / self._total):>9}{format_value(total, unit):>10}"
-            f"{format_value(exclusive, unit):>10}  "
+            f"{format_share(total / self._total):>9}{self._view.value(total):>10}"
+            f"{self._view.value(exclusive):>10}  "
         )
 
     def _chain(self, nodes: Sequence[int], room: int) -> Text:

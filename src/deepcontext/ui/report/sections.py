@@ -9,6 +9,7 @@ from rich.text import Text
 
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.modules import by_module
 from deepcontext.profiler.summaries.operators import by_operator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.basis import Basis
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.profiler.summaries.phases import PhaseRow
     from deepcontext.ui.report.text_layout import TextLayout
@@ -69,6 +71,46 @@ class View:
     def unit(self) -> str:
         """Unit of the metric."""
         return self.profile.metrics[self.metric].descriptor.unit
+
+    @property
+    def basis(self) -> Basis:
+        """What the profile is of."""
+        return basis_of(self.profile)
+
+    @property
+    def run(self) -> View:
+        """The whole run, whatever the profile is of."""
+        return replace(self, profile=self.basis.whole)
+
+    @property
+    def each(self) -> str:
+        """``" a step"`` after a value of `value`, "" where values are sums of a run."""
+        return " a step" if self.basis.steps else ""
+
+    @property
+    def of_run(self) -> str:
+        """What the title of a table of the whole run adds, "" where all tables are."""
+        return "" if self.basis.part is Part.RUN else ", of the whole run"
+
+    @property
+    def each_column(self) -> str:
+        """Heading of a column with values of `time`."""
+        return self.each.strip() or "time"
+
+    def time(self, value_ns: float | None) -> str:
+        """Return a sum of times in ns as text, divided by the steps; "-" for 0 and None."""
+        return format_ns((value_ns or 0) / (self.basis.steps or 1) or None)
+
+    def value(self, value: float, unit: str | None = None) -> str:
+        """Return a sum of the metric, or of one with this unit, as text, divided by the steps."""
+        return format_value(value / (self.basis.steps or 1), unit or self.unit)
+
+    def count(self, count: float | None) -> str:
+        """Return a number of events as text, divided by the steps."""
+        if not count or not self.basis.steps:
+            return format_count(count)
+        a_step = count / self.basis.steps
+        return format_count(round(a_step, 1) if a_step % 1 else int(a_step))
 
     def source_cells(self, row: SourceRow) -> tuple[str, str]:
         """Return the path and number of a source line, and its text; see `source_columns`."""
@@ -119,9 +161,9 @@ def print_phases(
     cells: list[list[str | Text]] = [
         [
             Text(f"{glyph} {PHASE_NAMES[row.phase]}", _PHASE_STYLES[row.phase]),
-            format_value(row.value, view.unit),
+            view.value(row.value),
             format_share(share),
-            *([format_count(row.operator_calls)] if with_calls else []),
+            *([view.count(row.operator_calls)] if with_calls else []),
         ]
         for (row, share), glyph in zip(parts, layout.glyphs.bars, strict=True)
         if row.value
@@ -202,8 +244,8 @@ def print_modules(layout: TextLayout, view: View) -> None:
 
 def _values(layout: TextLayout, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
     return (
-        format_value(row.inclusive, view.unit),
-        format_value(row.exclusive, view.unit),
+        view.value(row.inclusive),
+        view.value(row.exclusive),
         format_share(row.inclusive / total if total else None),
         phase_mix(layout, row.phases),
     )
@@ -257,10 +299,10 @@ def _print_timed(layout: TextLayout, view: View, title: str, table: GroupTable, 
 def _timed_row(layout: TextLayout, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
     calls = row.calls
     return (
-        format_value(row.exclusive, view.unit),
+        view.value(row.exclusive),
         format_share(row.exclusive / total if total else None),
-        format_value(row.inclusive, view.unit),
-        format_count(calls.count if calls else None),
+        view.value(row.inclusive),
+        view.count(calls.count if calls else None),
         format_mean_sd(calls.mean, calls.sd, layout.glyphs) if calls else "-",
         _range(calls),
         phase_mix(layout, row.phases),

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.phases import by_phase
+from deepcontext.ui.account_texts import setup_text, steady_text
 from deepcontext.ui.format import format_count, format_ns
 from deepcontext.ui.report import (
     account,
@@ -60,6 +62,7 @@ def render_report(
         QueryError: the profile has no such metric; the message lists its metrics.
     """
     layout = TextLayout(console)
+    profile = basis_of(profile).profile
     view = View(profile, metric or default_metric(profile), limit or _FULL_ROWS, processes)
     notes = () if _operator_calls(profile) else no_operators.notes(profile)
     warnings = (*profile.trust.warnings, *notes)
@@ -88,9 +91,12 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         path: the profile's file as the user named it, for the suggested commands; None for a
             profile without a file.
     """
-    layout, view = TextLayout(console), View(profile, default_metric(profile), _SUMMARY_LINES)
-    calls = _operator_calls(profile)
-    layout.prose(_first_line(layout, profile, calls), "bold", indent="")
+    basis, layout = basis_of(profile), TextLayout(console)
+    view = View(basis.profile, default_metric(basis.profile), _SUMMARY_LINES)
+    calls = _operator_calls(basis.whole)
+    layout.prose(_first_line(layout, basis.whole, calls), "bold", indent="")
+    if steady := steady_text(basis):
+        layout.prose(f"steady state: {steady}; set-up: {setup_text(basis)}", "bold", indent="")
     account.print_verdicts(layout, view)
     account.print_places(layout, view)
     below.print_below_summary(layout, view)

@@ -11,6 +11,7 @@ from deepcontext.errors import ProfileDataError, QueryError
 from deepcontext.profiler.format import window_section
 from deepcontext.profiler.model.job import sections as job_sections
 from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.summaries.ranks import rank_count
@@ -96,7 +97,9 @@ def calls_of(spread: Spread | None) -> Calls | None:
 
 
 def _profile(opened: OpenProfile) -> ProfileAnswer:
-    profile = opened.profile
+    basis = basis_of(opened.profile)
+    profile = basis.profile
+    run = basis.whole if basis.part is Part.STEADY else profile
     layers = np.unique(layer_of_frame(profile.frames.kind))
     phases = np.unique(shown_phase(profile.tree))
     return ProfileAnswer(
@@ -106,13 +109,13 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         script=profile.run.script,
         cwd=profile.run.cwd,
         exit_reason=profile.run.exit_reason,
-        start_unix_ns=profile.run.start_unix_ns,
-        wall_ns=profile.run.wall_ns,
+        start_unix_ns=run.run.start_unix_ns,
+        wall_ns=run.run.wall_ns,
         node_count=len(profile.tree),
         account=account_answer(profile),
-        facts=_facts(profile),
-        steps=calls_of(step_times(profile)),
-        memory=_memory(profile),
+        facts=_facts(run),
+        steps=calls_of(step_times(run)),
+        memory=_memory(run),
         measures=measures(profile),
         layers=[layer.label for layer in OPTIONAL_LAYERS if layer in layers],
         phases=[phase.label for phase in PHASES if phase in phases],

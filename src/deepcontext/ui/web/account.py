@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
-from deepcontext.profiler.summaries.steady import LEAST_REST, steady_state
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import (
     base_text,
     causes_text,
     groups_of,
+    setup_text,
     steady_text,
     verdict_text,
 )
@@ -19,7 +20,6 @@ from deepcontext.ui.format import format_share
 from deepcontext.ui.web.answers import (
     AccountAnswer,
     GroupAnswer,
-    PartAnswer,
     PlaceAnswer,
     VerdictAnswer,
 )
@@ -35,16 +35,11 @@ _LEAST_PART: Final = 0.01
 
 def account_answer(profile: Profile) -> AccountAnswer | None:
     """Return the account of a profile, None where no time was recorded."""
-    found, steady = account(profile), steady_state(profile)
+    basis = basis_of(profile)
+    profile, found = basis.profile, account(basis.profile)
     if not found.whole_ns:
         return None
-    if steady is None:
-        parts = [_part(profile, "By line of your code")]
-    else:
-        title = steady_text(steady)
-        parts = [_part(steady.profile, title[:1].upper() + title[1:], steady.steps)]
-        if account(steady.rest).work_ns >= LEAST_REST * found.whole_ns:
-            parts.append(_part(steady.rest, "Before and after the steady state, by line"))
+    leading = leading_lines(found)
     return AccountAnswer(
         verdicts=[
             VerdictAnswer(
@@ -54,24 +49,15 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
             )
             for verdict in verdicts(profile)
         ],
+        steady=steady_text(basis),
+        setup=setup_text(basis),
+        steps=basis.steps,
         whole_ns=found.whole_ns,
         groups=_groups(found),
-        parts=parts,
-    )
-
-
-def _part(profile: Profile, title: str, steps: int = 0) -> PartAnswer:
-    found = account(profile)
-    leading = leading_lines(found)
-    return PartAnswer(
-        title=title,
-        wall_ns=found.whole_ns,
-        groups=_groups(found) if steps else [],
         gpu=_gpu(found.gpu),
         by_gpu=leading.by_gpu,
-        whole=leading.whole_ns,
-        base=base_text(found, leading),
-        steps=steps,
+        lines_whole_ns=leading.whole_ns,
+        base=base_text(found, leading, basis.steps),
         lines=[_place(profile, place) for place in leading.lines[:_MOST_LINES]],
         others=[_place(profile, place) for place in found.others if place.frame][:_MOST_OTHERS],
     )

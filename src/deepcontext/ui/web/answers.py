@@ -86,37 +86,26 @@ class PlaceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class PartAnswer:
-    """A part of the run: its time by cause, what the GPUs did, and its lines.
-
-    `lines` have shares of `whole`, of which `base` says in words what it is; `steps` is the number of steps
-    by which their times are divided, 0 for none. `gpu` is empty where no GPU worked, or where its idle
-    time is unknown.
-    """
-
-    title: str
-    wall_ns: int
-    groups: list[GroupAnswer]
-    gpu: list[GroupAnswer]
-    by_gpu: bool
-    whole: int
-    base: str
-    steps: int
-    lines: list[PlaceAnswer]
-    others: list[PlaceAnswer]
-
-
-@dataclass(frozen=True, slots=True)
 class AccountAnswer:
-    """The elapsed time, divided completely: see `summaries.account`.
+    """The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`.
 
-    `parts` are the run, or its steady state and the rest.
+    `steady` and `setup` say of which steps it is and what lies outside of them, "" for a whole run. Times are
+    divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words
+    what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown.
     """
 
     verdicts: list[VerdictAnswer]
+    steady: str
+    setup: str
+    steps: int
     whole_ns: int
     groups: list[GroupAnswer]
-    parts: list[PartAnswer]
+    gpu: list[GroupAnswer]
+    by_gpu: bool
+    lines_whole_ns: int
+    base: str
+    lines: list[PlaceAnswer]
+    others: list[PlaceAnswer]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
 from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.compiled_kernels import kernels_of_nodes
 from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.profiler.summaries.phases import PHASES, SHOWN_PHASE
@@ -71,7 +72,9 @@ def packed_columns(
 
 
 def engine_profile(profile: Profile) -> EngineProfile:
-    """Return a profile as columns."""
+    """Return the basis of a profile as columns."""
+    basis = basis_of(profile)
+    profile = basis.profile
     groupings = {name: table.make for name, table in TABLES.items()}
     groupings["python_line"] = by_python_line
     columns = _tree(profile)
@@ -95,6 +98,7 @@ def engine_profile(profile: Profile) -> EngineProfile:
         **_rules(profile),
         "strings": list(profile.frames.strings),
         "cwd": profile.run.cwd,
+        "steps": basis.steps or 1,
         "measures": measures(profile),
         "totals": [each.key for each in measures(profile) if metric_of(each) is not None],
         "other": [_other(rows) for rows in others],

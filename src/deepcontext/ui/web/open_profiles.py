@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from deepcontext.errors import DeepContextError, QueryError
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.basis import basis_of
 
 if TYPE_CHECKING:
     import os
@@ -89,6 +90,14 @@ class Deferred:
     make: Callable[[], OpenProfile]
 
 
+Entry = TypeVar("Entry", bound=OpenProfile | Deferred)
+
+
+def as_it_is(profile: Profile) -> Profile:
+    """Return the profile, whose basis is shown."""
+    return profile
+
+
 class OpenProfiles:
     """Profiles in the order of the command line.
 
@@ -98,6 +107,8 @@ class OpenProfiles:
         jobs: the jobs that the profiles are of.
         compared: how many of the first profiles are compared, at most `MOST_COMPARED`.
         peaks: file with the peaks of the machine of the runs; None for those that are known here.
+        part_of: returns the part of a profile to show. A compared run without a steady state makes all show
+            whole runs, because a step cannot be compared with a run.
     """
 
     def __init__(
@@ -108,12 +119,18 @@ class OpenProfiles:
         jobs: Sequence[JobAnswer] = (),
         compared: int = MOST_COMPARED,
         peaks: str | None = None,
+        part_of: Callable[[Profile], Profile] = as_it_is,
     ) -> None:
         self.source_text = source_text
         self.peaks = peaks
         self.jobs = tuple(jobs)
         self.compared = min(compared, len(profiles), MOST_COMPARED)
-        self._profiles = list(profiles)
+        self._part_of = part_of
+        self._profiles = [self._shown(each) for each in profiles]
+        opened = [each for each in self._profiles[: self.compared] if isinstance(each, OpenProfile)]
+        if len({basis_of(each.profile).part for each in opened}) > 1:
+            self._part_of = Profile.undivided
+            self._profiles = [self._shown(each) for each in profiles]
         self._made: OrderedDict[int, OpenProfile] = OrderedDict()
         # Versions that the page has seen of profiles on demand, which may have been dropped since.
         self._versions: dict[int, str] = {}
@@ -150,7 +167,7 @@ class OpenProfiles:
             for index, opened in enumerate(self._profiles):
                 if isinstance(opened, OpenProfile) and not self._is_current(opened):
                     read = OpenProfile.read(opened.path or Path())
-                    self._profiles[index] = replace(read, name=opened.name)
+                    self._profiles[index] = self._shown(replace(read, name=opened.name))
                     self._kept.clear()
             # Whether a profile made of several files is current could only be seen from these
             # files.
@@ -180,7 +197,7 @@ class OpenProfiles:
     def _on_demand(self, index: int, deferred: Deferred) -> OpenProfile:
         with self._lock:
             if index not in self._made:
-                made = replace(deferred.make(), name=deferred.name)
+                made = self._shown(replace(deferred.make(), name=deferred.name))
                 if self._versions.setdefault(index, made.version) != made.version:
                     raise _changed(made.name)
                 self._made[index] = made
@@ -188,6 +205,11 @@ class OpenProfiles:
             while len(self._made) > _MADE_KEPT:
                 self._made.popitem(last=False)
             return self._made[index]
+
+    def _shown(self, entry: Entry) -> Entry:
+        if isinstance(entry, Deferred):
+            return entry
+        return replace(entry, profile=self._part_of(entry.profile))
 
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return the value kept under a key, making it if it is missing."""

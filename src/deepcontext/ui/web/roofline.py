@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.recorded_operators import has_shapes
 from deepcontext.profiler.summaries.arithmetic import arithmetic
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.efficiency import efficiency
 from deepcontext.profiler.summaries.jax.programs import SECTION as JAX
 from deepcontext.profiler.summaries.jax.programs import device_metric
@@ -72,6 +73,7 @@ def roofline_answer(profile: Profile) -> RooflineAnswer:
     Raises:
         ProfileDataError: the section "jax" cannot be read.
     """
+    profile = basis_of(profile).profile
     of_torch, of_jax = _torch(profile), _jax(profile)
     charts = [chart for chart in (of_torch, of_jax) if chart is not None]
     missing = ""

@@ -7,13 +7,12 @@ missing.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.jax import operations as jax_operations
-from deepcontext.profiler.summaries.jax.programs import section
+from deepcontext.profiler.summaries.jax.programs import plain_name, section
 from deepcontext.profiler.summaries.lines import by_line
 
 if TYPE_CHECKING:
@@ -109,11 +108,6 @@ def program_memory(profile: Profile) -> tuple[ProgramMemory, ...]:
         if program.get("memory")
     ]
     return tuple(sorted(listed, key=lambda program: -program.run_bytes))
-
-
-def plain_name(name: str) -> str:
-    """Return one name for ``jit(step)`` and the compiler's equivalent, ``jit_step``."""
-    return re.sub(r"[\W_]", "", name)
 
 
 def fed_back_shares(profile: Profile) -> dict[str, float]:

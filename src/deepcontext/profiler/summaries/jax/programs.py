@@ -7,6 +7,8 @@ JAX gives empty tables. Invariant: the parts of `device_accounting` add up to th
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -160,7 +162,36 @@ def section(profile: Profile) -> dict[str, Any] | None:
             f"section '{SECTION}' has layout {version}, this build reads {_LAYOUT}; "
             "upgrade deepcontext"
         )
-    return dict(content)
+    return _of_part(profile, content) if profile.whole else dict(content)
+
+
+def _of_part(profile: Profile, content: dict[str, Any]) -> dict[str, Any]:
+    """Divide times of operations, which were sampled over the run, by the launches in a part of it."""
+    assert profile.whole is not None  # noqa: S101  for the type checker
+    here, in_run = _launches(profile), _launches(profile.whole)
+    names = {each["uid"]: plain_name(each["module"]) for each in content.get("programs", ())}
+    shares = {uid: here[name] / in_run[name] for uid, name in names.items() if in_run[name]}
+    content = dict(content)
+    for rows in ("times", "callbacks"):
+        content[rows] = [
+            (uid, index, max(round(count * shares[uid]), 1), round(spent_ns * shares[uid]))
+            for uid, index, count, spent_ns in content.get(rows, ())
+            if shares.get(uid)
+        ]
+    return content
+
+
+def _launches(profile: Profile) -> Counter[str]:
+    found: Counter[str] = Counter()
+    launches = exclusive_or_zeros(profile, PROGRAM_LAUNCH_COUNT.name)
+    for node in _jit_nodes(profile):
+        found[plain_name(profile.frame(node).name)] += int(launches[node])
+    return found
+
+
+def plain_name(name: str) -> str:
+    """Return one name for ``jit(step)`` and the compiler's equivalent, ``jit_step``."""
+    return re.sub(r"[\W_]", "", name)
 
 
 def checks(profile: Profile) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ import pytest
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.account import account
-from deepcontext.profiler.summaries.steady import steady_state
+from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.verdict import Limit, verdicts
+from deepcontext.ui.account_texts import setup_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,21 +48,28 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
 
 
 def test_set_up_moves_no_share_of_the_steady_state(profile: Profile) -> None:
-    steady = steady_state(profile)
-    assert steady is not None
-    first = account(steady.profile).lines[0]
+    basis = basis_of(profile)
+    assert basis.part is Part.STEADY
+    assert basis.rest is not None
+    first = account(basis.profile).lines[0]
     assert first.frame is not None
     assert first.frame.line == 11
-    sleeping = next(place for place in account(steady.rest).lines if place.frame)
+    sleeping = next(place for place in account(basis.rest).lines if place.frame)
     assert sleeping.frame is not None
     assert sleeping.frame.line == 7
     # A sleep of 1.5 s is the longest line of the whole run on most machines, and in no step.
     assert all(
-        place.frame is None or place.frame.line != 7 for place in account(steady.profile).lines
+        place.frame is None or place.frame.line != 7 for place in account(basis.profile).lines
     )
-    whole = account(profile).whole_ns
-    parts = account(steady.profile).whole_ns + account(steady.rest).whole_ns
+    whole = account(basis.whole).whole_ns
+    parts = account(basis.profile).whole_ns + account(basis.rest).whole_ns
     assert parts == pytest.approx(whole, rel=0.02)
+
+
+def test_set_up_is_said_with_its_largest_parts(profile: Profile) -> None:
+    text = setup_text(basis_of(profile))
+    assert "before step" in text
+    assert "train.py:7 1.5" in text
 
 
 def test_what_limits_a_run_is_said_of_its_steady_state(profile: Profile) -> None:
@@ -72,7 +80,11 @@ def test_what_limits_a_run_is_said_of_its_steady_state(profile: Profile) -> None
     assert frame.line == 11
 
 
-def test_a_part_that_was_asked_for_has_no_parts(profile: Profile) -> None:
-    steady = steady_state(profile)
-    assert steady is not None
-    assert steady_state(steady.profile) is None
+def test_a_part_of_a_run_is_its_own_basis(profile: Profile) -> None:
+    steady = basis_of(profile).profile
+    assert basis_of(steady).profile is steady
+    assert basis_of(steady).part is Part.STEADY
+    setup = profile.within(profile.windows[:1])
+    assert (basis_of(setup).part, basis_of(setup).steps) == (Part.CHOSEN, 0)
+    whole = basis_of(profile.undivided())
+    assert (whole.part, whole.steps, whole.rest) == (Part.RUN, 0, None)

@@ -1,0 +1,119 @@
+"""The part of a run that views, findings and comparisons speak of: its steady state, where there is one.
+
+Shares of the steady state do not depend on how long the program ran; imports, compilations and first calls
+are in the rest. A profile of windows that were asked for is its own basis, and so is a run without steps.
+Does not decide what is steady (`model/windows.py`). Invariant: no view chooses a part of a run itself.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from deepcontext.profiler.model.windows import WindowKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.windows import Window
+
+# A shorter time has too few samples, a single step no range.
+LEAST_STEADY_NS: Final = 200_000_000
+_FEWEST_STEPS: Final = 2
+_OF_STEPS: Final = {WindowKind.WARMUP, WindowKind.STEADY}
+
+
+class Part(enum.StrEnum):
+    """What a figure is of."""
+
+    RUN = "run"
+    STEADY = "steady"
+    SETUP = "setup"  # with warm-up, and what follows the steady state
+    CHOSEN = "chosen"  # windows that were asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a profile is shown as.
+
+    Attributes:
+        part: what `profile` is of.
+        profile: the part, with the nodes of the whole run.
+        whole: the run.
+        rest: all other windows of a steady state; None for another part.
+        first_step: its first step, from 1; 0 where no step is in it.
+        steps: number of steps by which its sums are divided; 0 where they are not, as those of a set-up.
+        setup_ns: time before the steady state.
+        end_ns: time after it.
+    """
+
+    part: Part
+    profile: Profile
+    whole: Profile
+    rest: Profile | None = None
+    first_step: int = 0
+    steps: int = 0
+    setup_ns: int = 0
+    end_ns: int = 0
+
+    @property
+    def step_ns(self) -> float:
+        """Mean time of a step; 0 without steps."""
+        return self.profile.run.wall_ns / self.steps if self.steps else 0.0
+
+    def of(self, part: Part) -> Profile:
+        """Return the profile of a part; that of the basis where the run does not have this part."""
+        if part is Part.RUN:
+            return self.whole
+        return self.rest if part is Part.SETUP and self.rest is not None else self.profile
+
+
+def basis_of(profile: Profile) -> Basis:
+    """Return what a profile is shown as; computed once."""
+    return profile.once("basis", lambda: _basis(profile))
+
+
+def comparable(before: Profile, after: Profile) -> tuple[Profile, Profile]:
+    """Return the parts of two runs that can be compared: a steady state only with another one."""
+    first, second = basis_of(before), basis_of(after)
+    if {first.part, second.part} == {Part.STEADY, Part.RUN}:
+        return first.whole, second.whole
+    return first.profile, second.profile
+
+
+def _basis(profile: Profile) -> Basis:
+    run, windows = cast("Profile", profile.whole or profile), profile.of_windows
+    if not windows:
+        steady = [each for each in profile.windows if each.kind is WindowKind.STEADY]
+        return basis_of(profile.within(steady)) if _is_enough(steady) else _of_run(profile)
+    whole = run.undivided()
+    kinds = {each.kind for each in windows}
+    steps = sum(each.steps for each in windows) if kinds <= _OF_STEPS else 0
+    if kinds != {WindowKind.STEADY}:
+        return Basis(Part.CHOSEN, profile, whole, None, windows[0].first_step, steps)
+    chosen = {each.number for each in windows}
+    before = [each for each in run.windows if each.number < min(chosen)]
+    after = [each for each in run.windows if each.number > max(chosen)]
+    return Basis(
+        Part.STEADY,
+        profile,
+        whole,
+        run.within([*before, *after]),
+        windows[0].first_step,
+        steps,
+        sum(each.wall_ns for each in before),
+        sum(each.wall_ns for each in after),
+    )
+
+
+def _of_run(profile: Profile) -> Basis:
+    return Basis(Part.RUN, profile, profile)
+
+
+def _is_enough(steady: Sequence[Window]) -> bool:
+    return (
+        sum(each.steps for each in steady) >= _FEWEST_STEPS
+        and sum(each.wall_ns for each in steady) >= LEAST_STEADY_NS
+    )
