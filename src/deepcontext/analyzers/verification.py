@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers.experiment import user_frame
 from deepcontext.analyzers.weight import TIMES
 from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.summaries.basis import Part, basis_of, comparable
 from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_count
 
@@ -92,7 +93,8 @@ def verify(
     pairs = list(zip(before[1], keys_before, strict=True))
     gone = tuple(each for each, key in pairs if key not in keys_after)
     metrics = dict.fromkeys([ELAPSED, *(_cost(each) for each in gone)])
-    savings = [_saving(before[0], after[0], gone, metric) for metric in metrics if metric]
+    runs = comparable(before[0], after[0])
+    savings = [_saving(*runs, gone, metric) for metric in metrics if metric]
     return Verification(
         gone=gone,
         remaining=tuple(each for each, key in pairs if key in keys_after),
@@ -123,10 +125,19 @@ def _saving(before: Profile, after: Profile, gone: Sequence[Finding], metric: st
     steps = (step_count(before), step_count(after)) if metric == ELAPSED else (0, 0)
     per, counts = ("step", steps) if all(steps) else ("run", (1, 1))
     share = 1 - (left / counts[1]) / (whole / counts[0])
-    gains = [each.gain for each in gone if each.gain is not None and _cost(each) == metric]
-    is_known = bool(gains) and all(each.low is not None for each in gains)
-    low = sum(each.low or 0 for each in gains) / whole
-    high = min(sum(each.high or 0 for each in gains) / whole, 1.0)
+    is_steady = basis_of(before).part is Part.STEADY
+    # A step of the steady state has no set-up.
+    promised = [
+        (each.gain, (each.steps or counts[0]) if per == "step" else 1)
+        for each in gone
+        if each.gain is not None
+        and _cost(each) == metric
+        and not (is_steady and each.part is Part.SETUP and metric == ELAPSED)
+    ]
+    is_known = bool(promised) and all(gain.low is not None for gain, _ in promised)
+    each_ns = whole / counts[0]
+    low = sum((gain.low or 0) / number for gain, number in promised) / each_ns
+    high = min(sum((gain.high or 0) / number for gain, number in promised) / each_ns, 1.0)
     return Saving(
         metric=metric,
         per=per,

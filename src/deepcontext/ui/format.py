@@ -32,6 +32,7 @@ _BANDWIDTH_UNITS: Final = tuple(
     (1000.0**power, f"{prefix}B/s") for power, prefix in enumerate(("", "k", "M", "G", "T", "P"))
 )
 _EXACT_COUNT_BELOW: Final = 1_000_000
+_WHOLE_COUNT_FROM: Final = 100
 # The names of these kernels differ only in the template's argument.
 _CUTLASS: Final = re.compile(r"\bcutlass::Kernel2?<([\w:]+)")
 _MINUTE_S: Final = 60
@@ -82,9 +83,11 @@ def format_bytes(size_bytes: float | None) -> str:
 
 
 def format_count(count: float | None) -> str:
-    """Return a count as ``"12,345"``, from a million on as ``"1.23 M"``."""
+    """Return a count as ``"12,345"``, from a million on as ``"1.23 M"``; a small mean as ``"2.50"``."""
     if count is None:
         return "-"
+    if abs(count) >= _WHOLE_COUNT_FROM:
+        count = round(count)
     if abs(count) < _EXACT_COUNT_BELOW and float(count).is_integer():
         return f"{int(count):,}"
     return _scaled(count, _COUNT_UNITS)

@@ -40,8 +40,10 @@ export function formatTime(ns: number): string {
   return `${sign}${Math.floor(whole / 3600)}h ${pad(Math.floor((whole % 3600) / 60))}m`;
 }
 
-/** Return a count; exact below a million. */
+/** Return a count; exact below a million, with a fraction below 100. */
 export function formatCount(count: number): string {
+  if (Math.abs(count) >= 100 && !Number.isInteger(count))
+    return formatCount(Number(toFixedEven(count, 0)));
   if (Math.abs(count) < 1e6 && Number.isInteger(count)) return grouped(count);
   return scaled(count, COUNTS);
 }

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.metric_values import summed
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.phases import by_phase
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.basis import Part
     from deepcontext.profiler.summaries.phases import PhaseRow
     from deepcontext.profiler.summaries.tables import Table
 
@@ -70,6 +72,7 @@ class Comparison:
         metric: name of the metric.
         unit: its unit.
         steps: number of steps of each profile, by which values are divided; None for whole runs.
+        part: what is compared: steady states, runs, or windows.
         total: sum of the metric over the profile.
         phases: in the order of `PHASES`, without phases that are zero in both profiles.
         tables: keyed by "functions" and the plural name of each compared table of `tables.TABLES`;
@@ -79,6 +82,7 @@ class Comparison:
     metric: str
     unit: str
     steps: tuple[int, int] | None
+    part: Part
     total: Change
     phases: tuple[Change, ...]
     tables: Mapping[str, tuple[Change, ...]]
@@ -124,6 +128,7 @@ def compare(
         metric=metric,
         unit=after.metrics[metric].descriptor.unit,
         steps=steps,
+        part=basis_of(after).part,
         total=total,
         phases=table(lambda profile: _phases(by_phase(profile, metric))),
         tables=tables,

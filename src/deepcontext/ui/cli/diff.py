@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             of_window(load_one(arguments.before), arguments),
             of_window(load_one(arguments.after), arguments),
         ),
-        arguments.per,
+        arguments,
     )
     comparison = compare(*profiles, arguments.metric, _steps(profiles, arguments.per))
     if arguments.json:
@@ -97,11 +97,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _compared(profiles: tuple[Profile, Profile], per: str | None) -> tuple[Profile, Profile]:
+def _compared(
+    profiles: tuple[Profile, Profile], arguments: argparse.Namespace
+) -> tuple[Profile, Profile]:
     """Return the steady states, if both runs have one, and whole runs are not asked for."""
     from deepcontext.profiler.summaries.basis import comparable  # noqa: PLC0415  as above
 
-    return profiles if per == "run" else comparable(*profiles)
+    if arguments.per == "run" and arguments.window is None:
+        return profiles[0].undivided(), profiles[1].undivided()
+    return comparable(*profiles)
 
 
 def _steps(profiles: tuple[Profile, Profile], per: str | None) -> tuple[int, int] | None:

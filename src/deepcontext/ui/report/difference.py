@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.comparison import differing_circumstances
+from deepcontext.ui.account_texts import steady_text
 from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_value
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.report.text_layout import Column, TextLayout
@@ -71,6 +73,7 @@ def difference_to_dict(comparison: Comparison, limit: int) -> dict[str, object]:
         "version": VERSION,
         "metric": comparison.metric,
         "unit": comparison.unit,
+        "part": comparison.part.value,
         "per": "run" if comparison.steps is None else "step",
         "steps": comparison.steps,
         "total": _plain(comparison.total),
@@ -87,11 +90,13 @@ def _plain(change: Change) -> dict[str, object]:
 
 
 def _side(name: str, profile: Profile, comparison: Comparison, index: int) -> str:
-    run = profile.run
+    run, basis = profile.run, basis_of(profile)
     facts = [PurePath(run.script).name, f"{format_ns(run.wall_ns)} elapsed"]
+    if basis.part is Part.STEADY:
+        facts[1] = f"steady state of {steady_text(basis)}"
     if run.peak_rss_bytes:
         facts.append(f"{format_bytes(run.peak_rss_bytes)} of memory at most")
-    if comparison.steps is not None:
+    elif comparison.steps is not None:
         facts.append(f"{format_count(comparison.steps[index])} steps")
     return f"{name}: {', '.join(filter(None, facts))}"
 
@@ -144,7 +149,7 @@ def _row(change: Change, unit: str, *, has_calls: bool) -> list[str | Text]:
 
 
 def _calls(count: float) -> str:
-    return format_count(round(count, 1) if count % 1 else count) if count else "-"
+    return format_count(count) if count else "-"
 
 
 def _signed(value: int, unit: str) -> str:

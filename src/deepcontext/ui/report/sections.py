@@ -107,10 +107,7 @@ class View:
 
     def count(self, count: float | None) -> str:
         """Return a number of events as text, divided by the steps."""
-        if not count or not self.basis.steps:
-            return format_count(count)
-        a_step = count / self.basis.steps
-        return format_count(round(a_step, 1) if a_step % 1 else int(a_step))
+        return format_count(count and count / (self.basis.steps or 1))
 
     def source_cells(self, row: SourceRow) -> tuple[str, str]:
         """Return the path and number of a source line, and its text; see `source_columns`."""
