@@ -21,7 +21,7 @@ from deepcontext.profiler.summaries.tables import TABLES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.basis import Part
     from deepcontext.profiler.summaries.phases import PhaseRow
     from deepcontext.profiler.summaries.tables import Table
