@@ -29,9 +29,12 @@ try:
     import torch
 except ImportError:  # the sanitizers' environment has no framework
     torch = None
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")  # for collectives
 try:
     import jax
     import jax.numpy as jnp
+    import numpy as np
+    from jax.sharding import Mesh, PartitionSpec
 except ImportError:
     jax = None
 
@@ -147,6 +150,31 @@ def marks() -> None:
     time.sleep(0.001)
 
 
+def crossing_ranges() -> None:
+    """Ranges that end in another order than they began, and on another thread."""
+    makers: list[Callable[[str], Any]] = [deepcontext.scope]
+    if torch is not None:
+        makers.append(torch.profiler.record_function)
+
+    def within(name: str, count: int) -> Iterator[int]:
+        with random.choice(makers)(name):
+            yield from range(count)
+
+    with _framework_lock:
+        assert list(zip(within("left", 9), within("right", 8), strict=False))[-1] == (7, 7)
+        open_ranges = [random.choice(makers)(name) for name in "abcd"]
+        for each in open_ranges:
+            each.__enter__()
+        random.shuffle(open_ranges)
+        for each in open_ranges:
+            each.__exit__(None, None, None)
+        waiting_range = within("waits", 2)
+        next(waiting_range)
+        closer = threading.Thread(target=waiting_range.close)
+        closer.start()
+        closer.join()
+
+
 def processes() -> None:
     """Started programs have neither a signal handler of the profiler nor any other trace of it."""
     code = "import signal, sys; sys.exit(signal.getsignal(signal.SIGURG) != signal.SIG_DFL)"
@@ -217,6 +245,26 @@ def _jax_step(weights: Any, batch: Any) -> Any:
 _jitted: dict[str, Any] = {}
 
 
+def jax_collectives() -> None:
+    """Devices that wait for one another, in groups of either half of a mesh and of all."""
+    with _framework_lock:
+        count = len(jax.devices())
+        if "collectives" not in _jitted:
+            mesh = Mesh(np.array(jax.devices()).reshape(count // 2, 2), ("outer", "inner"))
+            spec = PartitionSpec(("outer", "inner"))
+
+            def exchange(values: Any) -> Any:
+                halves = jax.lax.psum(values, "inner") + jax.lax.psum(values, "outer")
+                return halves + jax.lax.all_gather(values, ("outer", "inner")).sum()
+
+            _jitted["collectives"] = jax.jit(
+                jax.shard_map(exchange, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+            )
+        for _ in range(5):
+            summed = jax.device_get(_jitted["collectives"](jnp.ones(count)))
+            assert (summed == 2 + count // 2 + count).all(), summed
+
+
 def jax_compiling() -> None:
     """Programs that are compiled, run twice and forgotten."""
     with _framework_lock:
@@ -244,12 +292,13 @@ def works() -> tuple[Callable[[], None], ...]:
         short_threads,
         waiting,
         marks,
+        crossing_ranges,
         processes,
         fork_from_a_thread,
     )
     with_greenlet = () if greenlet is None else (greenlets,)
     with_torch = () if torch is None else (torch_training, torch_handing)
-    with_jax = (jax_training, jax_compiling) if has_jax else ()
+    with_jax = (jax_training, jax_compiling, jax_collectives) if has_jax else ()
     return plain + with_greenlet + with_torch + with_jax
 
 
