@@ -81,7 +81,7 @@ native-test-aarch64: ## C++ tests for aarch64, run by qemu, with plain and with 
 	tools/native_tests_aarch64.sh -s stack_walk frame_row symbols
 
 native-test: $(VENV)/.installed ## C++ tests of the native core
-	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT_STRICT=ON >/dev/null
+	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT_FUZZ=ON -DDEEPCONTEXT_STRICT=ON >/dev/null
 	cmake --build build/native-test -j2 >/dev/null
 	ctest --test-dir build/native-test --output-on-failure
 

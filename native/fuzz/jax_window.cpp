@@ -45,7 +45,7 @@ void addWindow(WithoutGil without_gil, std::string_view bytes, uint32_t function
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const uint32_t function = jax::FunctionTable::instance().add("f", "f", "f.py", 1).id;
+  static const uint32_t function = jax::FunctionTable::instance().add("f", "f", "f.py", 1, "f").id;
   WithoutGil without_gil = WithoutGil::onForeignThread();
   jax::Attribution &attribution = jax::Attribution::instance();
   attribution.clear(without_gil);
