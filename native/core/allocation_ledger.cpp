@@ -122,6 +122,7 @@ void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
     counter->store(0, std::memory_order_relaxed);
   }
   steps_ = 0;
+  uncounted_steps_ = 0;
   step_kind_ = StepKind::kCall;
   turn_ = 0;
   stage_of_.store(stage_of, std::memory_order_relaxed);
@@ -169,7 +170,7 @@ MemoryPool *AllocationLedger::pool(uint16_t key, const char *kind) {
   MemoryPool &fresh = pools_[pool_count_];
   fresh.is_device = key != 0;
   fresh.name = fresh.is_device ? kind + (":" + std::to_string(key & 0xff)) : kind;
-  fresh.growth.pass(steps_, 0);
+  fresh.growth.pass(countedSteps(), 0);
   pool_keys_[pool_count_] = key;
   pool_of_[pool_count_++].store(&fresh, std::memory_order_release);
   return &fresh;
@@ -188,7 +189,8 @@ void AllocationLedger::allocated(const Recorder &recorder, Node *node, MemoryPoo
   AllocationSite *site =
       is_new ? makeSite(recorder, node, pool, stage) : siteOf(recorder, node, pool);
   // A path that allocates more often than any before means a new call, or a pass of a loop in one.
-  if (site->is_in_module && step_kind_ == StepKind::kCall && site->allocated.count() > steps_) {
+  if (site->is_in_module && step_kind_ == StepKind::kCall &&
+      site->allocated.count() > countedSteps()) {
     passStep(StepKind::kCall);
   }
   touch(*site);
@@ -219,7 +221,7 @@ void AllocationLedger::allocated(const Recorder &recorder, Node *node, MemoryPoo
   if (pool->live_bytes > pool->peak_bytes) {
     pool->peak_bytes = pool->live_bytes;
     pool->peak_ticks = ticks();
-    pool->peak_step = steps_;
+    pool->peak_step = countedSteps();
     pool->epoch++;
   }
 }
@@ -275,21 +277,18 @@ void AllocationLedger::passStep(StepKind kind) {
       reading_->forgetGrowth();
     }
     step_kind_ = kind;
-    steps_ = 0;
-    for (AllocationSite &site : sites_) {
-      site.steps = 0;
-    }
-    for (SiteHistory &history : histories_) {
-      history.growth = Growth();
-    }
+    // One more, so that every site is behind, and forgets its own growth at its next change: there
+    // may be too many sites to visit below the lock.
+    uncounted_steps_ = ++steps_;
     for (size_t i = 0; i < pool_count_; ++i) {
       pools_[i].growth = Growth();
+      pools_[i].peak_step = 0;
     }
   }
   ++steps_;
   for (size_t i = 0; i < pool_count_; ++i) {
     MemoryPool &pool = pools_[i];
-    pool.growth.pass(steps_, pool.live_bytes);
+    pool.growth.pass(countedSteps(), pool.live_bytes);
   }
 }
 
@@ -370,22 +369,25 @@ void AllocationLedger::keepPeak(AllocationSite &site) {
 SiteHistory &AllocationLedger::historyOf(AllocationSite &site) {
   if (!site.history) {
     site.history = &histories_.emplace_back();
-    site.history->growth.pass(site.steps, 0);
+    site.history->growth.pass(countedSteps(site), 0);
   }
   return *site.history;
 }
 
 /// Growth of what a site holds, the steps since its last change included.
-Growth AllocationLedger::growthOf(const AllocationSite &site, uint32_t steps) {
-  Growth growth = site.history ? site.history->growth : Growth();
-  growth.pass(site.steps, 0); // changes nothing where there is a history
+Growth AllocationLedger::growthOf(const AllocationSite &site, uint32_t steps) const {
+  Growth growth = site.history && !isOfEarlierKind(site) ? site.history->growth : Growth();
+  growth.pass(countedSteps(site), 0); // changes nothing where there is a history
   growth.pass(steps, site.live_bytes);
   return growth;
 }
 
 void AllocationLedger::passSteps(AllocationSite &site) {
+  if (site.history && isOfEarlierKind(site)) {
+    site.history->growth = Growth();
+  }
   if (site.history || site.live_bytes > 0) {
-    historyOf(site).growth.pass(steps_, site.live_bytes);
+    historyOf(site).growth.pass(countedSteps(), site.live_bytes);
   }
   site.steps = steps_;
 }

@@ -83,7 +83,7 @@ struct AllocationSite {
   uint32_t node = 0;
   uint32_t index = 0;
   uint32_t epoch = 0;
-  uint32_t steps = 0; // that its growth takes into account
+  uint32_t steps = 0; // of any kind, that its growth takes into account
   Stage stage = Stage::kOther;
   bool is_in_module = false; // in a forward of it
   bool is_seen = false;      // equal to the ledger's mark: the last reading has it
@@ -185,7 +185,12 @@ private:
   bool isRecording() const { return session_.load(std::memory_order_relaxed) != 0; }
   static void keepPeak(AllocationSite &site);
   void passSteps(AllocationSite &site);
-  static Growth growthOf(const AllocationSite &site, uint32_t steps);
+  Growth growthOf(const AllocationSite &site, uint32_t steps) const;
+  uint32_t countedSteps() const { return steps_ - uncounted_steps_; }
+  uint32_t countedSteps(const AllocationSite &site) const {
+    return isOfEarlierKind(site) ? 0 : site.steps - uncounted_steps_;
+  }
+  bool isOfEarlierKind(const AllocationSite &site) const { return site.steps < uncounted_steps_; }
   SiteHistory &historyOf(AllocationSite &site);
   void release(Allocation *entry);
   static TensorRole roleOf(const Allocation &entry, Stage freed_in, uint32_t turn);
@@ -208,7 +213,8 @@ private:
   std::array<std::atomic<MemoryPool *>, kMaxPools> pool_of_{};
   RolesOfSites frozen_roles_; // of the allocations that lived when the ledger was frozen
   bool is_frozen_ = false;
-  uint32_t steps_ = 0;
+  uint32_t steps_ = 0;           // that have ended, of any kind
+  uint32_t uncounted_steps_ = 0; // those before the first one of the present kind
   StepKind step_kind_ = StepKind::kCall;
   uint32_t turn_ = 0; // rises with each allocation of a backward
 };

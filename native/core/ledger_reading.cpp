@@ -15,7 +15,7 @@ LedgerReading::LedgerReading(AllocationLedger &ledger) : ledger_(ledger), only_(
   pools.assign(ledger.pools_.begin(),
                ledger.pools_.begin() + static_cast<std::ptrdiff_t>(ledger.pool_count_));
   session = ledger.last_session_;
-  steps = ledger.steps_;
+  steps = ledger.countedSteps();
   step_kind = ledger.step_kind_;
   turn_ = ledger.turn_;
   is_frozen_ = ledger.is_frozen_;
@@ -77,10 +77,10 @@ void LedgerReading::see(AllocationSite &site) {
 
 void LedgerReading::copy(const AllocationSite &site) {
   bool is_of_peak = isOfPeak(site); // otherwise it still holds what it held then
-  sites.push_back(
-      {site.recorder, site.node, site.index, poolOf(site), site.allocated.read(), site.live_bytes,
-       site.own_peak_bytes, is_of_peak ? site.at_peak_bytes : site.live_bytes, site.blocks,
-       is_of_peak ? site.at_peak_blocks : site.blocks, AllocationLedger::growthOf(site, steps)});
+  sites.push_back({site.recorder, site.node, site.index, poolOf(site), site.allocated.read(),
+                   site.live_bytes, site.own_peak_bytes,
+                   is_of_peak ? site.at_peak_bytes : site.live_bytes, site.blocks,
+                   is_of_peak ? site.at_peak_blocks : site.blocks, ledger_.growthOf(site, steps)});
   if (is_of_peak && site.history && !is_frozen_) {
     RoleBytes &held = roles[site.index];
     for (size_t role = 0; role < kTensorRoles; ++role) {

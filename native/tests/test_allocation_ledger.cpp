@@ -320,6 +320,33 @@ TEST(steps_of_an_optimizer_take_the_place_of_calls) {
   CHECK_EQ(program.value("growth_bytes", 2), 240u);
 }
 
+TEST(growth_of_an_earlier_kind_of_step_is_forgotten_by_every_site) {
+  Program program;
+  for (uintptr_t step = 0; step < 20; ++step) {
+    program.allocate(1, 1000 + step, 100);
+    program.allocate(2, 2000 + step, 100); // and nothing later
+    program.allocate(3, 3000, 500);        // more at once than ever later
+    program.free(3000);
+    program.ledger.markOptimizerStep();
+  }
+  CHECK(program.value("growth_bytes", 1) > 0);
+  CHECK(program.value("growth_bytes", 2) > 0);
+  program.allocate(1, 1, 7); // after the last end of a step, and before the first mark
+  for (uintptr_t step = 0; step < 40; ++step) {
+    program.ledger.markStep();
+    CHECK_EQ(program.ledger.summary().steps, step + 1);
+    program.free(1000 + step);
+    if (step >= 20) {
+      program.allocate(1, 1000 + step, 10);
+    }
+  }
+  AllocationLedger::Summary summary = program.ledger.summary();
+  CHECK_EQ(summary.growth_since_step, 16u);
+  CHECK_EQ(program.value("growth_bytes", 2), 0u);
+  CHECK_EQ(summary.pools[0].peak_step, 0u);
+  CHECK_EQ(summary.pools[0].growth.increase(), 19 * 10 - 5 * 100);
+}
+
 TEST(roles_follow_from_who_made_and_who_outlived) {
   Program program;
   program.allocate(1, 1, 100, Stage::kForward); // saved for the backward
