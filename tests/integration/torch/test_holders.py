@@ -242,7 +242,20 @@ def test_the_program_keeps_nothing_alive_longer(record: Any) -> None:
     recording = record(workload, holders=True)
     reference = gc.get_referrers(shared[0])
     assert [each for each in reference if each is not shared and isinstance(each, list)] == []
-    assert json.loads(recording.profile.sections["holders"])["is_complete"]
+    rows = json.loads(recording.profile.sections["holders"])["holders"]
+    assert [row["is_complete"] for row in rows] == [True] * len(rows)
+
+
+def test_a_search_that_ended_early_is_reported(
+    record: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noted() -> list[str]:
+        recording = record(lambda: shared.extend(make()), holders=True)
+        return [each for each in recording.profile.trust.notes if "search for objects" in each]
+
+    assert noted() == []
+    monkeypatch.setattr(collector, "_LONGEST_SEARCH_S", 0.0)
+    assert noted()
 
 
 def test_a_tuple_that_is_being_filled_is_left_alone() -> None:

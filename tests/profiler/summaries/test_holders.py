@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from deepcontext.analyzers.shared import held_tensors
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.summaries.holders import holders
@@ -40,6 +41,16 @@ def test_a_holder_knows_its_lines(make_profile: MakeProfile) -> None:
     assert holder.made_at("/home/me/train.py", 12)
     assert holder.made_at("/home/me/train.py", 3)
     assert not holder.made_at("/home/me/train.py", 4)
+
+
+def test_a_count_of_a_search_that_ended_early_is_a_lower_bound(make_profile: MakeProfile) -> None:
+    rows = [ROW, {**ROW, "is_complete": True}, {**ROW, "is_complete": False}]
+    profile = with_section(make_profile, {"version": 1, "holders": rows})
+    assert [held_tensors.text(each) for each in holders(profile)] == [
+        "list Trainer.logged holds 40 tensors, 39 with a graph",
+        "list Trainer.logged holds 40 tensors, 39 with a graph",
+        "list Trainer.logged holds at least 40 tensors, 39 with a graph",
+    ]
 
 
 def test_a_profile_without_the_section_has_none(make_profile: MakeProfile) -> None:

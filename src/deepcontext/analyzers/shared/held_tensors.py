@@ -33,8 +33,9 @@ def holder_of(profile: Profile, file: str, line: int) -> Holder | None:
 
 def text(holder: Holder) -> str:
     """Return ``list Trainer.logged holds 1200 tensors, 1200 with a graph``."""
+    least = "" if holder.is_complete else "at least "
     graphs = f", {holder.with_graph} with a graph" if holder.with_graph else ""
-    return f"{holder.name} holds {holder.tensors} tensors{graphs}"
+    return f"{holder.name} holds {least}{holder.tensors} tensors{graphs}"
 
 
 def evidence(holder: Holder) -> dict[str, int | float | str]:

@@ -53,6 +53,7 @@ class HolderNames:
 
     def __init__(self, objects: list[Any], longest_s: float) -> None:
         self._objects = objects
+        self.is_complete = True  # whether the searches went on to their ends
         self._modules = {
             id(vars(module)): _module_name(name, module)
             for name, module in list(sys.modules.items())
@@ -89,7 +90,8 @@ class HolderNames:
         """Return the names of targets by position, and the objects that hold those without a name."""
         names: dict[int, str] = {}
         outer: dict[int, list[Any]] = {}
-        rows, _ = _native.object_referrers(targets, _MOST_REFERRERS, longest_s)
+        rows, is_complete = _native.object_referrers(targets, _MOST_REFERRERS, longest_s)
+        self.is_complete &= is_complete
         for position, referrer in rows:
             name = self._name_in(targets[position], referrer)
             if name:

@@ -47,6 +47,7 @@ class _Held:
     Attributes:
         holder: its type and name.
         tensors: number of tensors.
+        is_complete: whether the look went on to its end; otherwise there may be more tensors.
         kept_share: share of all tensors ever made at the same places that live, 0 to 1.
         with_graph: those of them with a graph for a backward.
         size_bytes: memory of the tensors, without that of their graphs.
@@ -60,6 +61,7 @@ class _Held:
     with_graph: int
     size_bytes: int
     kept_share: float
+    is_complete: bool
     places: list[list[tuple[str, int, str]]] = field(default_factory=list)
     first_tensors: int = 0
     looks: int = 1
@@ -83,7 +85,7 @@ class Holders:
         self._spent_s = 0.0
         self._looks = 0
         self._looked_s = 0.0
-        self._is_complete = True
+        self.is_complete = True  # whether all looks went on to their ends
 
     def look(self, age_s: float, *, is_last: bool = False) -> None:
         """Look now, unless earlier looks took too much of the session's `age_s` seconds.
@@ -111,7 +113,6 @@ class Holders:
         content = {
             "version": _LAYOUT,
             "looks": self._looks,
-            "is_complete": self._is_complete,
             "holders": [known.held.to_dict() for known in self._found[:_MOST_HOLDERS]],
         }
         return {SECTION: json.dumps(content).encode()}
@@ -121,14 +122,16 @@ class Holders:
         found, is_complete = _native.tensor_holders(
             torch.Tensor, _FEWEST, _MOST_HOLDERS, _LONGEST_SEARCH_S
         )
-        self._is_complete &= is_complete
         holders, counts = [each for each, _ in found], [count for _, count in found]
         del found  # or its tuples would be found as referrers
         names = HolderNames(holders, _LONGEST_SEARCH_S)
+        self.is_complete &= is_complete and names.is_complete
         for position, holder in enumerate(holders):
             name = names.of(position)
             if name:
-                self._note(id(holder), self._held(torch, holder, name, counts[position]))
+                held = self._held(torch, holder, name, counts[position])
+                held.is_complete = is_complete
+                self._note(id(holder), held)
         del self._found[_MOST_KEPT:]
 
     def _held(self, torch: Any, holder: object, name: str, count: int) -> _Held:
@@ -144,6 +147,7 @@ class Holders:
             with_graph=round(graphs * scale),
             size_bytes=round(sum(row[2] for row in rows) * scale),
             kept_share=living / max(made, 1),
+            is_complete=True,
             places=[
                 [(file, line, name) for kind, name, file, line in row[0] if kind == _PYTHON_FRAME]
                 for row in sorted(rows, key=lambda row: -row[2])[:_MOST_PLACES]

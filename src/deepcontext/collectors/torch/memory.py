@@ -162,6 +162,11 @@ class TorchMemory:
             notes.append(f"the roles of some tensors are not known: {self._roles_failure}")
         if self._holders_failure:
             notes.append(f"what holds tensors is not known: {self._holders_failure}")
+        elif self._holders and not self._holders.is_complete:
+            notes.append(
+                "a search for objects that hold tensors ended at its time limit: objects may be "
+                "missing, and may hold more tensors than reported"
+            )
         if self._has_missed_gradients:
             notes.append(
                 "gradients are not distinguished from other memory, because a backward pass was "

@@ -25,6 +25,7 @@ class Holder:
     Attributes:
         name: type and name, for example ``list Trainer.logged``.
         tensors: number of tensors.
+        is_complete: whether the look went on to its end; otherwise there may be more tensors.
         with_graph: number of these with a graph for a backward.
         size_bytes: memory of the tensors, without the memory of their graphs.
         kept_share: share of all tensors ever made at the same places that were alive, 0 to 1.
@@ -39,6 +40,7 @@ class Holder:
     with_graph: int
     size_bytes: int
     kept_share: float
+    is_complete: bool
     first_tensors: int
     looks: int
     places: tuple[tuple[tuple[str, int, str], ...], ...]
@@ -82,6 +84,7 @@ def _holder(row: dict[str, Any]) -> Holder:
         with_graph=int(row["with_graph"]),
         size_bytes=int(row["size_bytes"]),
         kept_share=float(row["kept_share"]),
+        is_complete=bool(row.get("is_complete", True)),  # earlier profiles do not have it
         first_tensors=int(row["first_tensors"]),
         looks=int(row["looks"]),
         places=tuple(
