@@ -39,7 +39,7 @@ except ImportError:
     jax = None
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 has_jax = jax is not None
 CHILD_STATUS = 7
@@ -156,7 +156,7 @@ def crossing_ranges() -> None:
     if torch is not None:
         makers.append(torch.profiler.record_function)
 
-    def within(name: str, count: int) -> Iterator[int]:
+    def within(name: str, count: int) -> Generator[int, None, None]:
         with random.choice(makers)(name):
             yield from range(count)
 
