@@ -31,6 +31,20 @@ def pair(plain_ns: int, profiled_ns: int) -> Pair:
     return Pair(Run(plain_ns, 100), Run(profiled_ns, 300), 7, 9, 11)
 
 
+STEPS = """\
+import time
+
+import torch
+
+import deepcontext
+
+for _ in range(40):
+    torch.zeros(8) + 1
+    time.sleep(0.01)
+    deepcontext.step()
+"""
+
+
 # -- statistics
 
 
@@ -115,6 +129,18 @@ def test_json_holds_what_was_measured(script: Path, capsys: pytest.CaptureFixtur
     assert result["profiled_peak_rss_bytes"] > result["plain_peak_rss_bytes"]
     assert 0 < result["stop_ns"] < result["profiled_wall_ns"]
     assert result["file_bytes"] > 100
+
+
+def test_a_step_and_its_hooks_are_listed(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script.write_text(STEPS, encoding="utf-8")
+    assert app.main(["overhead", "--json", "--pairs", "1", str(script)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["step_ns"] > 10_000_000
+    assert 0 < result["hooks_ns"] < result["step_ns"]
+    script.write_text("pass\n", encoding="utf-8")
+    assert app.main(["overhead", "--json", "--pairs", "1", str(script)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["step_ns"], result["hooks_ns"]) == (0, 0)
 
 
 def test_memory_of_a_small_program_is_measured(

@@ -46,6 +46,8 @@ class Overhead:
         plain_peak_rss_bytes: peak resident memory without the profiler, in bytes.
         profiled_peak_rss_bytes: peak resident memory with the profiler, in bytes.
         file_bytes: size of the profile, in bytes.
+        step_ns: time of a step of the profiled run's steady state, in ns; 0 without one.
+        hooks_ns: part of a step in hooks of operators, from their measured cost and number, in ns.
     """
 
     pairs: int
@@ -57,6 +59,8 @@ class Overhead:
     plain_peak_rss_bytes: int
     profiled_peak_rss_bytes: int
     file_bytes: int
+    step_ns: int
+    hooks_ns: int
 
 
 def make_parser() -> Parser:
@@ -154,7 +158,7 @@ def summarize(pairs: Sequence[Pair]) -> Overhead:
 
     from deepcontext.ui.cli.paired_runs import ratio_interval  # noqa: PLC0415
 
-    def median(values: list[int]) -> int:
+    def median(values: Sequence[float]) -> int:
         return round(float(np.median(values)))
 
     ratios = np.array([pair.profiled.wall_ns / pair.plain.wall_ns for pair in pairs])
@@ -168,6 +172,8 @@ def summarize(pairs: Sequence[Pair]) -> Overhead:
         plain_peak_rss_bytes=median([pair.plain.peak_rss_bytes for pair in pairs]),
         profiled_peak_rss_bytes=median([pair.profiled.peak_rss_bytes for pair in pairs]),
         file_bytes=median([pair.file_bytes for pair in pairs]),
+        step_ns=median([pair.step_ns for pair in pairs]),
+        hooks_ns=median([pair.hooks_ns for pair in pairs]),
     )
 
 
@@ -195,7 +201,7 @@ def _render(result: Overhead) -> None:
     from rich.console import Console  # noqa: PLC0415  only where it is needed
     from rich.table import Table  # noqa: PLC0415
 
-    from deepcontext.ui.format import format_bytes, format_ns  # noqa: PLC0415
+    from deepcontext.ui.format import format_bytes, format_ns, format_share  # noqa: PLC0415
 
     ratio = result.wall_ratio
     console = Console(highlight=False)
@@ -211,6 +217,10 @@ def _render(result: Overhead) -> None:
     table.add_row("wall time", plain_wall, profiled_wall)
     table.add_row("  start of the profiler", "", format_ns(result.start_ns))
     table.add_row("  stop and write", "", format_ns(result.stop_ns))
+    if result.step_ns:
+        share = format_share(result.hooks_ns / result.step_ns)
+        table.add_row("a step of the steady state", "", format_ns(result.step_ns))
+        table.add_row(f"  in hooks of operators, {share}", "", format_ns(result.hooks_ns))
     table.add_row(
         "peak memory",
         format_bytes(result.plain_peak_rss_bytes),

@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.recording.launch.command import (
     LaunchCommand,
     plain_command,
     profiled_command,
 )
+from deepcontext.profiler.summaries.basis import Part, basis_of
+from deepcontext.profiler.summaries.phases import by_phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +63,8 @@ class Pair:
         start_ns: part of the profiled run spent on starting the session, in ns.
         stop_ns: part of the profiled run spent on stopping the session and writing the profile, in ns.
         file_bytes: size of the profile, in bytes.
+        step_ns: time of a step of the profiled run's steady state, in ns; 0 without one.
+        hooks_ns: part of a step in hooks of operators: its calls times the measured cost of a hook, in ns.
     """
 
     plain: Run
@@ -67,6 +72,8 @@ class Pair:
     start_ns: int
     stop_ns: int
     file_bytes: int
+    step_ns: float = 0.0
+    hooks_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,17 @@ def _measure_pair(
             )
     cost = json.loads(timings.read_text(encoding="utf-8"))
     size = output.stat().st_size
-    return Pair(runs[False], runs[True], cost["start_ns"], cost["stop_ns"], size)
+    step = _step(output)
+    return Pair(runs[False], runs[True], cost["start_ns"], cost["stop_ns"], size, *step)
+
+
+def _step(output: Path) -> tuple[float, float]:
+    """Return the time of a step and of the hooks in it, (0, 0) for a run without a steady state."""
+    basis = basis_of(Profile.load(output))
+    if basis.part is not Part.STEADY:
+        return 0.0, 0.0
+    calls = sum(row.operator_calls for row in by_phase(basis.profile)) / basis.steps
+    return basis.step_ns, calls * (basis.profile.trust.hook_cost_ns_per_event or 0.0)
 
 
 def _run(command: LaunchCommand, stderr: Path, *, is_profiled: bool) -> Run:
