@@ -57,8 +57,8 @@ QUESTIONS: Final[tuple[ModuleType, ...]] = (
     ranks,
     places_only,
 )
-# Memory at its peak and its growth; ranks.
-_OF_RUN: Final = (held, ranks)
+# Memory at its peak and its growth.
+_OF_RUN: Final = (held,)
 # Of the steady state, that compiling takes if it does not end.
 _LEAST_COMPILING: Final = 0.05
 

@@ -21,12 +21,13 @@ from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     HOST_TIME_NS,
     SAMPLED_CPU_TIME_NS,
+    SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries import collectives
+from deepcontext.profiler.summaries import collectives, time_between_operators
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.late_places import late_places
 from deepcontext.profiler.summaries.late_ranks import by_lateness
@@ -86,7 +87,8 @@ def find(profile: Profile) -> Iterator[Cause]:
     if (
         not late.late
         and not known
-        and together >= max(_LEAST_NS, _LEAST_TOGETHER * late.working_ns)
+        and together - late.without_processor_ns
+        >= max(_LEAST_NS, _LEAST_TOGETHER * late.working_ns)
     ):
         place = _common_place(profile, late.delays)
         yield _late_cause(profile, "ranks_late_in_turn", late, late.delays.rows, place, nodes)
@@ -288,6 +290,7 @@ class _Lateness:
         delays: all ranks.
         elapsed_ns: mean elapsed time of a rank.
         working_ns: the same without set-up.
+        without_processor_ns: how long the ranks together had no processor.
         late: the ranks that stand out, each with the line that made it late; None where no line has
             most of it.
     """
@@ -295,6 +298,7 @@ class _Lateness:
     delays: LateRanks
     elapsed_ns: int
     working_ns: int
+    without_processor_ns: int
     late: tuple[tuple[RankDelays, LatePlace | None], ...]
 
     @property
@@ -313,13 +317,29 @@ def _lateness(profile: Profile) -> _Lateness | None:
     least = max(_LEAST_NS, _LEAST_SHARE * working_ns)
     # Not the mean, which several late ranks raise.
     usual = sorted(delays.rows, key=lambda row: row.caused_ns)[(len(delays.rows) - 1) // 2]
+    # Who had no processor was late because of other programs.
+    without_ns = _without_processor_ns(profile, [row.rank for row in delays.rows])
     late = [
         row
         for row in delays.rows
-        if row.caused_ns - usual.caused_ns >= max(least, _ERRORS * (row.error_ns + usual.error_ns))
+        if row.caused_ns - usual.caused_ns - without_ns[row.rank]
+        >= max(least, _ERRORS * (row.error_ns + usual.error_ns))
     ]
     placed = tuple((row, _place(profile, row.rank)) for row in late)
-    return _Lateness(delays, elapsed_ns, working_ns, placed)
+    return _Lateness(delays, elapsed_ns, working_ns, sum(without_ns.values()), placed)
+
+
+def _without_processor_ns(profile: Profile, ranks: Sequence[int]) -> dict[int, int]:
+    """Return how long the main thread of each rank could run and had no processor; 0 if not recorded."""
+    main = time_between_operators.on_main_threads(profile)
+    ready = np.where(main, exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name), 0)
+    nodes, end = dict(rank_summary.rank_nodes(profile)), profile.tree.subtree_end
+    # Joined ranks have no nodes of their own.
+    mean = int(ready.sum()) // (len(ranks) or 1)
+    return {
+        rank: int(ready[nodes[rank] : end[nodes[rank]]].sum()) if rank in nodes else mean
+        for rank in ranks
+    }
 
 
 def _without_setup(profile: Profile, elapsed_ns: int) -> int:

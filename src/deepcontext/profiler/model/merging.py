@@ -19,6 +19,7 @@ from deepcontext.profiler.format import child_ends, nccl, rank_collectives, wind
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.merged_windows import merged_windows
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.one_job import check_one_job
 from deepcontext.profiler.model.profile import Profile
@@ -82,6 +83,11 @@ def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profil
     sizes = [len(part.profile.tree) for part in parts]
     offsets = (1 + np.cumsum([0, *sizes[:-1]])).tolist()
     sections, left_out = _sections(parts)
+    windows = merged_windows([part.profile for part in parts], offsets, 1 + sum(sizes))
+    if windows is not None:
+        sections[window_section.SECTION] = windows
+    elif any(part.profile.windows for part in parts):
+        left_out.append(SECTION_TITLES[window_section.SECTION])
     return Profile(
         frames=frames,
         tree=_tree(parts, frame_maps, offsets),
@@ -317,7 +323,9 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
             })
         elif name == compiled_kernels.SECTION:
             kept[name] = _kernels([payload for payload in payloads if payload is not None])
-        elif payloads[0] is not None and len(set(payloads)) == 1 and name != window_section.SECTION:
+        elif name == window_section.SECTION:
+            continue
+        elif payloads[0] is not None and len(set(payloads)) == 1:
             kept[name] = payloads[0]
         elif name not in _OF_ONE_PROCESS:
             left_out.append(SECTION_TITLES.get(name, name))

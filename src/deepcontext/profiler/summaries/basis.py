@@ -11,6 +11,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.windows import WindowKind
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ class Basis:
 
     @property
     def step_ns(self) -> float:
-        """Mean time of a step; 0 without steps."""
-        return self.profile.run.wall_ns / self.steps if self.steps else 0.0
+        """Mean time of a step on one rank; 0 without steps."""
+        run = self.profile.run
+        ranks = run.ranks if run.rank == ALL_RANKS else 1
+        return run.wall_ns / self.steps / ranks if self.steps else 0.0
 
     def of(self, part: Part) -> Profile:
         """Return the profile of a part; that of the basis where the run does not have this part."""

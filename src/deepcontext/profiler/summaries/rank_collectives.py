@@ -9,6 +9,7 @@ anything.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import zlib
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import rank_collectives
+from deepcontext.profiler.model.windows import WindowTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -187,9 +189,35 @@ def _compared(profile: Profile) -> Comparisons:
     groups = tuple(each for each in found if each is not None)
     for rank in by_rank:
         _charge(rank, groups)
-    compared = tuple(each.comparison for each in groups)
+    of_part = [_within(profile, each.comparison) for each in groups]
+    compared = tuple(each for each in of_part if len(each.number))
     left_out = len(found) - len(groups) + max(rank.left_out for rank in ranks)
-    return Comparisons(compared, left_out, "" if groups else _OTHER_NUMBERS)
+    return Comparisons(compared, left_out, "" if compared else _OTHER_NUMBERS)
+
+
+def _within(profile: Profile, found: Comparison) -> Comparison:
+    """Return the collectives of the steps in the profile's windows, if each step has as many as another."""
+    table = WindowTable.of(profile.whole) if profile.whole else None
+    if table is None:
+        return found
+    steps = table.windows()[-1].last_step
+    low, high = (
+        found.called * step / steps
+        for step in (profile.of_windows[0].first_step - 1, profile.of_windows[-1].last_step)
+    )
+    kept = (found.number >= low) & (found.number < high)
+    return dataclasses.replace(
+        found,
+        called=round(found.called * float(kept.mean())),
+        number=found.number[kept],
+        operation=found.operation[kept],
+        size_bytes=found.size_bytes[kept],
+        order=found.order[:, kept],
+        duration_ns=found.duration_ns[:, kept],
+        exposed_ns=found.exposed_ns[:, kept],
+        waiting_ns=found.waiting_ns[:, kept],
+        caused_ns=found.caused_ns[:, kept],
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,113 @@
+"""A merged profile has the steady states of its ranks, aligned by the numbers of steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from deepcontext.profiler.format import wire
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.summaries.basis import Part, basis_of
+from deepcontext.ui.account_texts import steady_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.conftest import MakeProfile
+
+MS = 1_000_000
+FRAMES = (
+    Frame(FrameKind.ROOT, "root"),
+    Frame(FrameKind.PYTHON, "main", "train.py", 3),
+    Frame(FrameKind.OPERATOR, "aten::mm"),
+)
+
+
+def column(kind: str, dtype: str, values: Sequence[int]) -> dict[str, Any]:
+    return wire.column(kind, np.array(values, dtype).tobytes())
+
+
+def window(first: int, end: int, step_ns: int) -> dict[str, Any]:
+    steps = end - first
+    rows = {
+        "node_step": column("UINT32", "<u4", [2]),
+        "count": column("INT64", "<i8", [steps]),
+        "total": column("INT64", "<i8", [steps * step_ns]),
+    }
+    return {
+        "first_step": first,
+        "end_step": end,
+        "begin_ns": first * 100 * MS,
+        "end_ns": end * 100 * MS,
+        "timed_steps": steps if first else 0,
+        "step_total_ns": steps * 100 * MS if first else 0,
+        "step_minimum_ns": 100 * MS,
+        "step_maximum_ns": 100 * MS,
+        "metrics": [{"name": "host_time_ns", **rows}],
+    }
+
+
+def rank(make_profile: MakeProfile, number: int, ends: Sequence[int], step_ns: int) -> Profile:
+    """Return a rank of 20 steps, cut after the steps `ends`, whose first step takes 900 ms."""
+    made = make_profile(
+        [0, 0, 1],
+        FRAMES,
+        host_time_ns={2: 900 * MS + 19 * step_ns},
+        step_samples_ns=[100 * MS] * 19,
+        run=RunInfo(wall_ns=2000 * MS, script="train.py", rank=number, ranks=2),
+    )
+    begins = [0, *ends[:-1]]
+    windows = [
+        window(first, end, step_ns if first else 900 * MS)
+        for first, end in zip(begins, ends, strict=True)
+    ]
+    table = {"windows": windows, "node_count": len(made.tree)}
+    return made.with_section(SECTION, wire.encode("WindowTable", table))
+
+
+def test_ranks_that_were_cut_at_other_steps_have_the_steps_of_both(
+    make_profile: MakeProfile,
+) -> None:
+    parts = {
+        "a": rank(make_profile, 0, [1, 2, 4, 10, 16], 2 * MS),
+        "b": rank(make_profile, 1, [1, 4, 16], 3 * MS),
+    }
+    merged = Profile.from_bytes(merge(parts).to_bytes())
+    basis = basis_of(merged)
+    assert basis.part is Part.STEADY
+    # Both ranks have a steady step 2 and 16, in windows of their own.
+    assert (basis.first_step, basis.steps) == (2, 15)
+    host = basis.profile.exclusive("host_time_ns")
+    assert host[host > 0].tolist() == [15 * 2 * MS, 15 * 3 * MS]
+    assert steady_text(basis) == "15 steps of 100 ms from step 2 on"
+    assert basis.rest is not None
+    whole = basis.whole.exclusive("host_time_ns")
+    assert (host + basis.rest.exclusive("host_time_ns") == whole).all()
+
+
+def test_a_rank_without_a_steady_state_leaves_the_job_whole(make_profile: MakeProfile) -> None:
+    parts = {
+        "a": rank(make_profile, 0, [1, 2, 4, 10, 16], 2 * MS),
+        "b": dataclasses.replace(rank(make_profile, 1, [1, 4, 16], 3 * MS), sections={}),
+    }
+    merged = merge(parts)
+    assert basis_of(merged).part is Part.RUN
+    assert any("windows of the run" in note for note in merged.trust.notes)
+
+
+@pytest.mark.parametrize("ends", [[1], [1, 20]])
+def test_ranks_without_a_common_steady_window_have_none(
+    make_profile: MakeProfile, ends: list[int]
+) -> None:
+    parts = {
+        "a": rank(make_profile, 0, [1, 2, 4, 10, 16], 2 * MS),
+        "b": rank(make_profile, 1, ends, 3 * MS),
+    }
+    assert basis_of(merge(parts)).part is Part.RUN
