@@ -13,6 +13,7 @@
 #include "bindings/text.h"
 #include "core/guard.h"
 #include "core/steps.h"
+#include "python/callable_names.h"
 #include "python/code_table.h"
 #include "python/gil_release.h"
 #include "python/scopes.h"
@@ -288,6 +289,7 @@ void bindSession(nb::module_ &module) {
   });
   module.def("are_windows_refused", [] { return WindowCutter::instance().isRefused(); });
   module.def("read_tree", [](const std::vector<std::pair<uint64_t, std::string>> &thread_names) {
+    nameCallables();
     GilRelease release;
     return TreeReading(thread_names);
   });

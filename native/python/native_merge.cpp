@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "python/callable_names.h"
 #include "unwind/stack_walk.h"
 
 namespace deepcontext {
@@ -169,9 +170,7 @@ private:
 } // namespace
 
 void NativeFrames::start() {
-  unwind::AddressTable &table = unwind::AddressTable::instance();
-  table.hide(reinterpret_cast<uintptr_t>(&PyObject_Call));
-  table.hide(reinterpret_cast<uintptr_t>(&NativeFrames::start));
+  hideOwnObjects();
   is_on_.store(unwind::isSupported(), std::memory_order_relaxed);
 }
 

@@ -26,6 +26,11 @@ public:
   Node *place(const SampledContext &context, Node *thread, const MemoryReader &memory,
               bool *is_whole);
 
+  /// A native function that `place` runs.
+  Node *callee(Node *place, uint32_t function) {
+    return recorder_.tree.child(place, FrameKind::kNative, function, 0);
+  }
+
   void addTo(Node *node, uint16_t metric, uint64_t value) {
     recorder_.tree.metric(node, metric).add(value);
   }

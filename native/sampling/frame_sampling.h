@@ -12,6 +12,8 @@ namespace deepcontext {
 
 // Deeper than any stack.
 constexpr uint32_t kMostWalked = 1u << 20;
+// Python functions that call each other without a call of C in between.
+constexpr uint32_t kMostInOneCall = 256;
 
 /// Where a walk ends: at a frame of the innermost level, or at the thread's first frame.
 struct SampleBoundary {
@@ -74,6 +76,27 @@ inline bool readFirstFrame(const PyThreadState *state, PageReader &reader,
   _PyCFrame *top = nullptr;
   *frame = nullptr;
   return reader.copy(&state->cframe, &top) && (!top || reader.copy(&top->current_frame, frame));
+#endif
+}
+
+/// An address on the C stack in the innermost call of the interpreter; null where it is not known.
+inline const void *readActivation(const PyThreadState *state, PageReader &reader) {
+#if PY_VERSION_HEX >= 0x030d0000
+  const InterpreterFrame *frame = nullptr;
+  InterpreterFrame copy;
+  for (uint32_t passed = 0;
+       passed < kMostInOneCall && (passed > 0 || reader.copy(&state->current_frame, &frame)) &&
+       frame && reader.copy(frame, &copy);
+       ++passed) {
+    if (isInterpreterShim(&copy)) {
+      return frame;
+    }
+    frame = copy.previous;
+  }
+  return nullptr;
+#else
+  _PyCFrame *top = nullptr;
+  return reader.copy(&state->cframe, &top) ? top : nullptr;
 #endif
 }
 

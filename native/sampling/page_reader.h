@@ -45,6 +45,21 @@ public:
     return true;
   }
 
+  /// Copy at most `bytes` bytes from an address on; returns how many, up to the first page that
+  /// cannot be read.
+  uint32_t copyBytes(uintptr_t from, uint32_t bytes, char *to) const {
+    uint32_t copied = 0;
+    while (memory_ && copied < bytes) {
+      uint32_t to_page = static_cast<uint32_t>(kPageBytes - (from + copied) % kPageBytes);
+      uint32_t part = to_page < bytes - copied ? to_page : bytes - copied;
+      if (!memory_->read(reinterpret_cast<const void *>(from + copied), to + copied, part)) {
+        break;
+      }
+      copied += part;
+    }
+    return copied;
+  }
+
 private:
   // No machine has smaller pages, so each of these is readable as a whole or not at all.
   static constexpr uintptr_t kPageBytes = 4096;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "sampling/page_reader.h"
+#include "unwind/registers.h"
 
 namespace deepcontext {
 
@@ -31,11 +32,22 @@ struct SampledContext {
   uint32_t frame_count;    // walked, kept or not
   uint64_t code_deaths;    // CodeTable::deaths() before the walk
   uint64_t operator_ticks; // the thread has spent in operators so far
+  const void *activation; // on the C stack, in the innermost call of the interpreter; null for none
   const void *thread_state;
   SampledFrame frames[kMaxFrames];
 
   const SampledFrame &frame(uint32_t position) const { return frames[position % kMaxFrames]; }
   uint32_t keptFrames() const { return frame_count < kMaxFrames ? frame_count : kMaxFrames; }
+};
+
+/// The inner end of a thread's C stack: where the interpreter's innermost call is further out, the
+/// native functions are not known.
+struct SampledStack {
+  static constexpr uint32_t kMostBytes = 16 * 1024;
+
+  unwind::Registers at; // of the interrupted instruction
+  uint32_t bytes = 0;   // copied from at.sp on
+  alignas(8) char content[kMostBytes];
 };
 
 /// Exchange between the sampler and a thread. The sampler sets `thread` and asks; the thread's
@@ -48,6 +60,7 @@ struct SampleSlot {
   uint64_t wall_ns;           // CLOCK_MONOTONIC
   uint64_t cpu_ns;            // of the thread
   SampledContext context;
+  SampledStack stack;
   PageReader reader; // emptied before the thread is asked
 };
 

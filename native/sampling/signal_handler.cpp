@@ -68,6 +68,30 @@ bool holdsGil(PageReader &memory) {
 #endif
 }
 
+/// Where the signal has interrupted the thread.
+unwind::Registers interruptedAt(const ucontext_t &thread) {
+#if defined(__x86_64__)
+  const auto &registers = thread.uc_mcontext.gregs;
+  return {static_cast<uintptr_t>(registers[REG_RIP]), static_cast<uintptr_t>(registers[REG_RSP]),
+          static_cast<uintptr_t>(registers[REG_RBP])};
+#elif defined(__aarch64__)
+  const auto &registers = thread.uc_mcontext;
+  return {registers.pc, registers.sp, registers.regs[29]};
+#else
+  return {};
+#endif
+}
+
+void copyStack(SampleSlot *slot, const ucontext_t &thread, const PyThreadState *state) {
+  SampledStack &stack = slot->stack;
+  slot->context.activation = readActivation(state, slot->reader);
+  stack.at = interruptedAt(thread);
+  auto end = reinterpret_cast<uintptr_t>(slot->context.activation);
+  if (end > stack.at.sp) {
+    stack.bytes = slot->reader.copyBytes(stack.at.sp, SampledStack::kMostBytes, stack.content);
+  }
+}
+
 void answer(SampleSlot *slot, const ucontext_t &thread) {
   SampledContext &context = slot->context;
   slot->wall_ns = clockNs(CLOCK_MONOTONIC);
@@ -84,9 +108,12 @@ void answer(SampleSlot *slot, const ucontext_t &thread) {
   context.has_ended_wait = hasEndedWait(thread, slot->reader);
   context.frame_count = 0;
   context.is_garbled = false;
+  context.activation = nullptr;
+  slot->stack.bytes = 0;
   if (state && !levels.is_in_operator && !isFolded(levels)) {
     sampleFrames(&context, state, boundary, slot->reader,
                  is_recording ? &recorder->parked : nullptr);
+    copyStack(slot, thread, state);
   }
 }
 

@@ -193,6 +193,11 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
     return;
   }
   SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
+  if (is_whole) {
+    for (uint32_t function : callees_.of(context, slot.stack)) {
+      place = charges_.tree().callee(place, function);
+    }
+  }
   charges_.charge(thread, place, SampleKind::kRunning, now,
                   context.holds_gil ? SampleDetail::kHoldsGil : SampleDetail::kNone);
   charges_.chargeCounters(thread, place, false);

@@ -8,6 +8,7 @@
 #include "core/call_filters.h"
 #include "sampling/counted_threads.h"
 #include "sampling/gil_futex.h"
+#include "sampling/native_callees.h"
 #include "sampling/remote_context.h"
 #include "sampling/sample_charges.h"
 #include "sampling/sampled_thread.h"
@@ -71,6 +72,7 @@ private:
   VisitParts parts_;
   RemotePython python_;
   SampleCharges charges_;
+  NativeCallees callees_;
   std::unique_ptr<SampledContext> scratch_ = std::make_unique<SampledContext>();
   uint64_t round_ = 0;
   bool may_ask_ = false;

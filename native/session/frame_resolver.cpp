@@ -39,7 +39,7 @@ FrameRecord ProfileFrameResolver::resolve(const Node &node) const {
   case FrameKind::kNative: {
     unwind::AddressTable &table = unwind::AddressTable::instance();
     unwind::Function function = table.function(static_cast<uint32_t>(node.a));
-    FrameKind kind = function.is_plumbing ? FrameKind::kLink : node.kind;
+    FrameKind kind = function.isHidden() ? FrameKind::kLink : node.kind;
     return {kind, function.name, interner.intern(table.file(function.file).path), 0};
   }
   case FrameKind::kStall: {

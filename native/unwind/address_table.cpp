@@ -37,7 +37,7 @@ KnownAddress AddressTable::describe(uintptr_t pc) {
   uintptr_t call = pc - 1; // a call may be the last instruction of its function
   const LoadedObject *object = objects_.find(call);
   if (!object) {
-    known.function = functionAt(LoadedObjects::kNoFile, 0);
+    known.function = functionAt(LoadedObjects::kNoFile, 0, ObjectRole::kProgram);
     return known;
   }
   known.role = object->role;
@@ -49,11 +49,11 @@ KnownAddress AddressTable::describe(uintptr_t pc) {
       start = found->function_start;
     }
   }
-  known.function = functionAt(object->file, start - object->bias);
+  known.function = functionAt(object->file, start - object->bias, object->role);
   return known;
 }
 
-uint32_t AddressTable::functionAt(uint32_t file, uint64_t offset) {
+uint32_t AddressTable::functionAt(uint32_t file, uint64_t offset, ObjectRole role) {
   constexpr int kOffsetBits = 44;
   auto [place, is_new] = function_ids_.emplace(static_cast<uint64_t>(file) << kOffsetBits | offset,
                                                static_cast<uint32_t>(functions_.size()));
@@ -61,6 +61,7 @@ uint32_t AddressTable::functionAt(uint32_t file, uint64_t offset) {
     functions_.emplace_back();
     functions_.back().file = file;
     functions_.back().offset = offset;
+    functions_.back().role = role;
   }
   return place->second;
 }
@@ -80,6 +81,38 @@ void AddressTable::addPlumbing(std::string beginning) {
 bool AddressTable::isPlumbing(std::string_view name) const {
   return std::any_of(plumbing_.begin(), plumbing_.end(),
                      [&](const std::string &beginning) { return startsWith(name, beginning); });
+}
+
+std::unordered_map<uintptr_t, uint32_t> AddressTable::unnamedAddresses() const {
+  std::lock_guard<Mutex> lock(mutex_);
+  std::unordered_map<uintptr_t, uint32_t> addresses;
+  for (const auto &[pc, known] : known_) {
+    const Function &function = functions_[known.function];
+    const LoadedObject *object = function.is_named ? nullptr : objects_.find(pc - 1);
+    if (object) {
+      addresses.emplace(object->bias + function.offset, known.function);
+    }
+  }
+  return addresses;
+}
+
+void AddressTable::setCallable(uint32_t id, std::string_view name) {
+  uint32_t interned = Interner::instance().intern(name);
+  std::lock_guard<Mutex> lock(mutex_);
+  if (!functions_[id].is_callable) {
+    functions_[id].called_as = interned;
+    functions_[id].is_callable = true;
+  }
+}
+
+uint32_t AddressTable::nameOf(const Function &function, const std::string &path,
+                              const std::string &symbol) const {
+  if (function.is_callable) {
+    return function.called_as;
+  }
+  std::string name = symbol.empty() ? unresolvedName(path, function.offset) : readableName(symbol);
+  return Interner::instance().intern(
+      function.role == ObjectRole::kThreadStart ? withoutVariant(name) : name);
 }
 
 void AddressTable::refresh() {
@@ -137,18 +170,12 @@ void AddressTable::nameFunctions() {
   for (const auto &[file, unnamed] : unnamed()) {
     std::vector<std::string> symbols =
         symbolsAt(unnamed.file.path, unnamed.file.build_id, unnamed.offsets);
-    std::vector<uint32_t> names;
-    for (size_t i = 0; i < symbols.size(); ++i) {
-      names.push_back(Interner::instance().intern(
-          symbols[i].empty() ? unresolvedName(unnamed.file.path, unnamed.offsets[i])
-                             : readableName(symbols[i])));
-    }
     std::lock_guard<Mutex> lock(mutex_);
     for (size_t i = 0; i < symbols.size(); ++i) {
       Function &function = functions_[unnamed.ids[i]];
-      function.name = names[i];
+      function.name = nameOf(function, unnamed.file.path, symbols[i]);
       function.is_named = true;
-      function.is_plumbing = isPlumbing(Interner::instance().text(names[i]));
+      function.is_plumbing = isPlumbing(Interner::instance().text(function.name));
       function.has_symbol = !symbols[i].empty();
     }
   }

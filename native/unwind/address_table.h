@@ -25,12 +25,22 @@ struct KnownAddress {
 
 /// A function, identified by its start in its file; kept for good.
 struct Function {
-  uint32_t file = 0;     // see LoadedObjects
-  uint64_t offset = 0;   // address in the file, 0 in code of no file
-  uint32_t name = 0;     // interned
-  bool is_named = false; // whether `name` was looked up
+  uint32_t file = 0; // see LoadedObjects
+  ObjectRole role = ObjectRole::kProgram;
+  uint64_t offset = 0;    // address in the file, 0 in code of no file
+  uint32_t name = 0;      // interned
+  uint32_t called_as = 0; // interned, what Python calls it; with `is_callable`
+  bool is_named = false;  // whether `name` was looked up
   bool has_symbol = false;
   bool is_plumbing = false; // see AddressTable::addPlumbing
+  bool is_callable = false; // see AddressTable::setCallable
+
+  /// Whether the function only passes a call on, is the interpreter's and nothing that Python code
+  /// can call, or is the C library's and has no name.
+  bool isHidden() const {
+    return is_plumbing || (role == ObjectRole::kHidden && !is_callable) ||
+           (role == ObjectRole::kThreadStart && !has_symbol);
+  }
 };
 
 /// Process-wide. One mutex, taken when a thread meets an address for the first time and when names
@@ -45,6 +55,10 @@ public:
   /// Hide functions whose names begin with `beginning`, which only pass a call on. Applies to
   /// functions that have not been named yet.
   void addPlumbing(std::string beginning);
+  /// Addresses of functions that have no name yet.
+  std::unordered_map<uintptr_t, uint32_t> unnamedAddresses() const;
+  /// Say what Python calls a function, which is its name then.
+  void setCallable(uint32_t id, std::string_view name);
   /// Rises when an object was unloaded, so that its addresses may be reused.
   uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
   /// Check for objects that were unloaded since the last look-up.
@@ -64,7 +78,9 @@ public:
 
 private:
   KnownAddress describe(uintptr_t pc);
-  uint32_t functionAt(uint32_t file, uint64_t offset);
+  uint32_t functionAt(uint32_t file, uint64_t offset, ObjectRole role);
+  uint32_t nameOf(const Function &function, const std::string &path,
+                  const std::string &symbol) const;
   void refreshLocked();
   bool isPlumbing(std::string_view name) const;
   struct Unnamed;

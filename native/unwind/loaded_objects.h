@@ -6,6 +6,7 @@
 #include <exception>
 #include <link.h>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,7 @@ public:
   LoadedObjects();
 
   /// Hide the object that `address` lies in, from the next snapshot on.
-  void hide(uintptr_t address) { hidden_.push_back(address); }
+  void hide(uintptr_t address) { hidden_.insert(address); }
   /// Bring the snapshot up to date. Returns whether an object was unloaded since the last time.
   bool refresh();
   /// Call `use` while no object can be unloaded: inside, the dynamic linker's lock is held.
@@ -93,7 +94,7 @@ private:
   std::vector<LoadedObject> objects_; // ascending addresses
   std::deque<ObjectFile> files_;
   std::map<std::pair<std::string, std::string>, uint32_t> file_ids_;
-  std::vector<uintptr_t> hidden_;
+  std::set<uintptr_t> hidden_;
 };
 
 } // namespace deepcontext::unwind

@@ -54,7 +54,8 @@ struct Aarch64 {
   }
 
   /// The CFA by a rule of another kind than kStackPointer.
-  static uintptr_t cfaOf(const Rule &rule, const Registers &at, const StackRange &) {
+  template <typename Stack>
+  static uintptr_t cfaOf(const Rule &rule, const Registers &at, const Stack &) {
     return at.frame_pointer + rule.cfa_offset;
   }
 
@@ -62,12 +63,13 @@ struct Aarch64 {
   static uintptr_t returnPlace(const Rule &rule, uintptr_t cfa) { return cfa + rule.return_offset; }
 
   /// Go from a frame to its caller's; the return address can be read.
-  static void goToCaller(const Rule &rule, uintptr_t cfa, const StackRange &stack, Registers *at) {
+  template <typename Stack>
+  static void goToCaller(const Rule &rule, uintptr_t cfa, const Stack &stack, Registers *at) {
     uintptr_t place = returnPlace(rule, cfa);
     if (rule.frame_pointer_word != 0) {
       at->frame_pointer = stack.read(place + rule.frame_pointer_word * intptr_t{8});
     }
-    uintptr_t address = readStack(place);
+    uintptr_t address = stack.readKnown(place);
     at->pc = __builtin_expect(rule.is_return_signed, 0) ? withoutSignature(address) : address;
     at->sp = cfa;
   }

@@ -52,7 +52,8 @@ struct X86_64 {
   }
 
   /// The CFA by a rule of another kind than kStackPointer; 0 where it cannot be read.
-  static uintptr_t cfaOf(const Rule &rule, const Registers &at, const StackRange &stack) {
+  template <typename Stack>
+  static uintptr_t cfaOf(const Rule &rule, const Registers &at, const Stack &stack) {
     if (rule.kind == RuleKind::kFramePointer) {
       return at.frame_pointer + rule.cfa_offset;
     }
@@ -64,12 +65,13 @@ struct X86_64 {
   static uintptr_t returnPlace(const Rule &, uintptr_t cfa) { return cfa - 8; }
 
   /// Go from a frame to its caller's; the return address can be read.
-  static void goToCaller(const Rule &rule, uintptr_t cfa, const StackRange &stack, Registers *at) {
+  template <typename Stack>
+  static void goToCaller(const Rule &rule, uintptr_t cfa, const Stack &stack, Registers *at) {
     if (rule.frame_pointer_offset != 0 || rule.is_at_frame_pointer) {
       at->frame_pointer = stack.read(rule.is_at_frame_pointer ? at->frame_pointer
                                                               : cfa + rule.frame_pointer_offset);
     }
-    at->pc = readStack(returnPlace(rule, cfa));
+    at->pc = stack.readKnown(returnPlace(rule, cfa));
     at->sp = cfa;
   }
 

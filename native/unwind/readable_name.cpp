@@ -92,6 +92,21 @@ std::string readableName(const std::string &symbol) {
   return std::string(name.empty() ? plain : name);
 }
 
+std::string withoutVariant(const std::string &name) {
+  std::string_view plain = name;
+  for (std::string_view mark : {"__GI_", "___", "__", "libc_"}) {
+    if (startsWith(plain, mark)) {
+      plain.remove_prefix(mark.size());
+    }
+  }
+  size_t end = plain.size();
+  for (std::string_view variant :
+       {"_sse", "_ssse", "_avx", "_evex", "_erms", "_unaligned", "_generic"}) {
+    end = std::min(end, plain.find(variant));
+  }
+  return std::string(end == 0 ? name : plain.substr(0, end));
+}
+
 std::string unresolvedName(const std::string &path, uint64_t offset) {
   if (path.empty()) {
     return "[code in no file]";

@@ -12,6 +12,10 @@ std::string demangledName(const std::string &symbol);
 /// (".cold", ".part.0").
 std::string readableName(const std::string &symbol);
 
+/// A function of the C library by its public name: without the marks of an internal alias and of a
+/// processor's variant ("__memmove_avx512_unaligned_erms": "memmove").
+std::string withoutVariant(const std::string &name);
+
 /// The name of a function that has no symbol: "libfoo.so+0x1234", the address in the file.
 std::string unresolvedName(const std::string &path, uint64_t offset);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Walks the native frames of the calling thread, innermost first.
+// Walks native frames, innermost first: of the calling thread, or of a copy of a stack.
 #include <cstdint>
 #include <vector>
 
@@ -34,25 +34,26 @@ template <typename Visit>
 WalkResult walkByLibgcc(ReturnAddressCache &addresses, const Registers &from, uintptr_t stack_high,
                         Visit &visit);
 
-/// Visit the native frames from `at` on, innermost first, until `visit(frame)` says false.
-///
-/// `stack_high` is the end of the stack that `at.sp` lies on. Reads only that stack, so that wrong
-/// tables cause no fault.
-template <typename Visit>
-WalkResult walkStack(ReturnAddressCache &addresses, Registers at, uintptr_t stack_high,
-                     Visit visit) {
-  const StackRange stack{at.sp, stack_high};
+/// Visit the native frames from `at` on, innermost first, until `visit(frame)` says false. Reads
+/// only `stack`, the part of a stack from the innermost frame on, so that wrong tables cause no
+/// fault.
+template <typename Stack, typename Visit>
+WalkResult walkStackPart(ReturnAddressCache &addresses, Registers at, const Stack &stack,
+                         Visit visit) {
   while (at.pc != 0) {
     const ReturnAddressCache::Slot &known = addresses.lookup(at.pc);
     const FrameRule &rule = known.rule;
     uintptr_t cfa = at.sp + rule.cfa_offset;
     if (__builtin_expect(rule.kind != RuleKind::kStackPointer, 0)) {
       if (rule.kind == RuleKind::kOutermost) {
-        bool goes_on = visit(NativeFrame{at.pc, at.sp, stack_high, &known});
+        bool goes_on = visit(NativeFrame{at.pc, at.sp, stack.high, &known});
         return {goes_on ? WalkEnd::kOutermost : WalkEnd::kStopped, false};
       }
       if (rule.kind == RuleKind::kUnknown) {
-        return walkByLibgcc(addresses, at, stack_high, visit);
+        if constexpr (Stack::kIsLive) {
+          return walkByLibgcc(addresses, at, stack.high, visit);
+        }
+        return {WalkEnd::kNoRule, false};
       }
       cfa = Processor::cfaOf(rule, at, stack);
     }
@@ -67,6 +68,14 @@ WalkResult walkStack(ReturnAddressCache &addresses, Registers at, uintptr_t stac
     Processor::goToCaller(rule, cfa, stack, &at);
   }
   return {WalkEnd::kOutermost, false};
+}
+
+/// Visit the native frames of the calling thread from `at` on; `stack_high` is the end of the stack
+/// that `at.sp` lies on.
+template <typename Visit>
+WalkResult walkStack(ReturnAddressCache &addresses, const Registers &at, uintptr_t stack_high,
+                     Visit visit) {
+  return walkStackPart(addresses, at, StackRange{at.sp, stack_high}, visit);
 }
 
 template <typename Visit>

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.collector import PhaseRule
     from deepcontext.profiler.recording.options import SessionOptions
 
+# Functions that libraries put in front of all their functions: of NumPy's arrays, and of pybind11.
+_PASSING_ON = ("dispatcher_vectorcall", "pybind11::cpp_function::dispatcher")
 # Warn if more than this share of the samples was lost.
 _NOTABLE_LOSS = 0.02
 
@@ -79,6 +81,8 @@ class CpuSampling:
         availability = self.probe()
         if not availability.available:
             raise EnvironmentProblem(availability.reason)
+        for beginning in _PASSING_ON:
+            _native.native_add_plumbing(beginning)
         reason = _native.start_sampler(self._rate_hz)
         if reason:
             raise EnvironmentProblem(reason)
