@@ -23,6 +23,7 @@ nb::dict samplerCounts() {
   values["unanswered"] = counts.unanswered.load(std::memory_order_relaxed);
   values["astray"] = counts.astray.load(std::memory_order_relaxed);
   values["waits_ended"] = counts.waits_ended.load(std::memory_order_relaxed);
+  values["not_inside"] = counts.not_inside.load(std::memory_order_relaxed);
   values["threads"] = counts.threads.load(std::memory_order_relaxed);
   values["threads_refused"] = counts.threads_refused.load(std::memory_order_relaxed);
   values["internal_cpu_ns"] = counts.internal_cpu_ns.load(std::memory_order_relaxed);

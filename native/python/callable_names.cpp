@@ -2,6 +2,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,24 @@ private:
 
 template <typename Function> uintptr_t addressOf(Function function) {
   return reinterpret_cast<uintptr_t>(function);
+}
+
+/// "numpy._core._multiarray_umath.concatenate" -> "numpy.concatenate", "builtins.sorted" ->
+/// "sorted": without private parts in the middle, which are an implementation's.
+std::string publicName(std::string_view full) {
+  std::string name;
+  for (size_t begin = 0; begin <= full.size();) {
+    size_t end = std::min(full.find('.', begin), full.size());
+    std::string_view part = full.substr(begin, end - begin);
+    bool is_outer = begin == 0 && end < full.size();
+    bool is_shown = is_outer ? part != "builtins" : end == full.size() || part[0] != '_';
+    if (is_shown) {
+      name += name.empty() ? "" : ".";
+      name += part;
+    }
+    begin = end + 1;
+  }
+  return name;
 }
 
 class CallableNames {
@@ -77,7 +96,7 @@ private:
   void setNames() {
     for (const auto &[function, name] : names_) {
       if (!name.is_shared) {
-        unwind::AddressTable::instance().setCallable(wanted_[function], name.full);
+        unwind::AddressTable::instance().setCallable(wanted_[function], publicName(name.full));
       }
     }
   }

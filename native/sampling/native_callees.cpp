@@ -16,7 +16,7 @@ constexpr size_t kOthers = 2;
 
 } // namespace
 
-NativeCallees::NativeCallees() {
+NativeCallees::NativeCallees(std::atomic<uint64_t> &lost) : lost_(lost) {
   hideOwnObjects();
 }
 
@@ -52,7 +52,7 @@ const std::vector<uint32_t> &NativeCallees::of(const SampledContext &context,
   }
   addresses_.refresh();
   if (!walk(context, stack)) {
-    ++lost_;
+    lost_.fetch_add(1, std::memory_order_relaxed);
     return kept_;
   }
   size_t others = 0;

@@ -1,5 +1,6 @@
 #pragma once
 // The native functions that a sampled thread runs on behalf of its innermost Python frame.
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -11,15 +12,14 @@ namespace deepcontext {
 /// Walks copies of stacks. Sampler's thread only.
 class NativeCallees {
 public:
-  NativeCallees();
+  /// `lost`: rises with each walk that does not reach the interpreter.
+  explicit NativeCallees(std::atomic<uint64_t> &lost);
 
   /// Functions (see AddressTable) between the interpreter and the interrupted instruction,
   /// outermost first, each once: the outer ones, of which two are not the interpreter's, and the
   /// innermost. Valid until the next call. Empty while the interpreter itself runs, and where the
   /// walk did not reach it.
   const std::vector<uint32_t> &of(const SampledContext &context, const SampledStack &stack);
-  /// Walks that did not reach the interpreter.
-  uint64_t lost() const { return lost_; }
 
 private:
   struct Callee {
@@ -32,7 +32,7 @@ private:
   unwind::ReturnAddressCache addresses_;
   std::vector<Callee> walked_; // innermost first
   std::vector<uint32_t> kept_;
-  uint64_t lost_ = 0;
+  std::atomic<uint64_t> &lost_;
 };
 
 } // namespace deepcontext

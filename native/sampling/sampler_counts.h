@@ -16,13 +16,14 @@ struct SamplerCounts {
   std::atomic<uint64_t> filtered{0};    // of these: the thread has set a filter of system calls
   std::atomic<uint64_t> astray{0};      // asked, but the program may have received the signal
   std::atomic<uint64_t> waits_ended{0}; // the signal ended a system call that is not restarted
+  std::atomic<uint64_t> not_inside{0};  // native functions of a running thread that are not known
   std::atomic<uint64_t> threads{0};
   std::atomic<uint64_t> threads_refused{0};
   std::atomic<uint64_t> internal_cpu_ns{0}; // of the sampler's thread
 
   void clear() {
     for (auto *count : {&rounds, &running, &waiting, &lost, &cut, &unanswered, &filtered, &astray,
-                        &waits_ended, &threads, &threads_refused, &internal_cpu_ns}) {
+                        &waits_ended, &not_inside, &threads, &threads_refused, &internal_cpu_ns}) {
       count->store(0, std::memory_order_relaxed);
     }
   }

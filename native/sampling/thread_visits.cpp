@@ -14,6 +14,7 @@ constexpr uint32_t kVisitsOfYouth = 5;
 // A thread that does not run is visited less and less often, but at least this often.
 constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
+constexpr uint32_t kVisitsOfBlocking = 64;
 
 LevelView levelsOf(const SampledThread &thread) {
   return thread.recorder ? thread.recorder->view(ticks()) : LevelView();
@@ -21,7 +22,7 @@ LevelView levelsOf(const SampledThread &thread) {
 
 } // namespace
 
-ThreadVisits::ThreadVisits(VisitParts parts) : parts_(parts) {}
+ThreadVisits::ThreadVisits(VisitParts parts) : parts_(parts), callees_(parts.counts.not_inside) {}
 
 void ThreadVisits::beginRound(uint64_t round, bool may_ask) {
   round_ = round;
@@ -131,24 +132,44 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
     chargeWithoutPlace(thread, cpu_ns.value_or(thread.account.last().cpu_ns));
     return;
   }
+  thread.is_answer_charged = true;
+  if (sendQuestion(thread)) {
+    parts_.counted.read(thread);
+  }
+}
+
+/// A thread that waits for a processor is at a place that can be read, but only its own answer, as
+/// soon as it runs, has the native functions there.
+void ThreadVisits::lookInside(const Senses &senses, SampledThread &thread) {
+  if (mayAsk(senses, thread)) {
+    bool is_pending =
+        thread.slot != SampleSlots::kMost && thread.is_answer_charged &&
+        SampleSlots::at(thread.slot)->state.load(std::memory_order_relaxed) == SampleSlot::kAsked;
+    thread.is_answer_charged = is_pending;
+    sendQuestion(thread);
+  }
+}
+
+/// False when the thread cannot be asked, or has not answered yet.
+bool ThreadVisits::sendQuestion(SampledThread &thread) {
   if (thread.slot == SampleSlots::kMost) {
     thread.slot = parts_.slots.take();
   }
   if (thread.slot == SampleSlots::kMost) {
     SamplerCounts::bump(parts_.counts.threads_refused);
-    return;
+    return false;
   }
   SampleSlot *slot = SampleSlots::at(thread.slot);
   if (slot->state.load(std::memory_order_relaxed) == SampleSlot::kAsked) {
-    return; // not answered yet
+    return false;
   }
-  parts_.counted.read(thread);
   slot->reader.begin(&parts_.handlers_memory);
   slot->thread.store(thread.number, std::memory_order_relaxed);
   slot->state.store(SampleSlot::kAsked, std::memory_order_release);
   if (!askForSample(thread.slot, thread.number)) {
     slot->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
   }
+  return true;
 }
 
 void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
@@ -158,10 +179,16 @@ void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
     slot->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
     return;
   }
-  // The program may block or take the signal while it is on its way.
+  // The program may block or take the signal while it is on its way. The C library blocks all
+  // signals for a moment where it starts a thread, and a thread without a processor may stay there
+  // for long.
   uint32_t asked = SampleSlot::kAsked;
-  if (slot->state.load(std::memory_order_relaxed) == asked && !mayAsk(senses, thread) &&
-      !senses.kernel.isStartingOrEnding(thread.number) && // answers soon, or never
+  bool is_blocked = slot->state.load(std::memory_order_relaxed) == asked &&
+                    !mayAsk(senses, thread) &&
+                    !senses.kernel.isStartingOrEnding(thread.number); // answers soon, or never
+  bool is_for_all = is_blocked && senses.kernel.isBlocking(thread.number, SIGSEGV);
+  thread.blocked_visits = is_for_all ? thread.blocked_visits + 1 : 0;
+  if (is_blocked && (!is_for_all || thread.blocked_visits >= kVisitsOfBlocking) &&
       slot->state.compare_exchange_strong(asked, SampleSlot::kIdle)) {
     SamplerCounts::bump(parts_.counts.astray);
   }
@@ -177,10 +204,15 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
   if (context.thread_state) {
     thread.python_state = context.thread_state;
   }
-  SamplerCounts::bump(parts_.counts.running);
+  if (thread.is_answer_charged) {
+    SamplerCounts::bump(parts_.counts.running);
+  }
   SamplerCounts::bump(parts_.counts.waits_ended, context.has_ended_wait ? 1 : 0);
   ThreadClocks now{slot.wall_ns, toNs(context.operator_ticks), slot.cpu_ns};
   if (context.is_in_operator) {
+    if (!thread.is_answer_charged) {
+      return;
+    }
     Node *innermost = charges_.tree().innermost(context, charges_.nodeOf(thread));
     charges_.charge(thread, innermost, SampleKind::kInOperator, now, SampleDetail::kNone);
     charges_.chargeCounters(thread, innermost, false);
@@ -189,15 +221,20 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
   bool is_whole = true;
   Node *place = charges_.tree().place(context, charges_.nodeOf(thread), senses.memory, &is_whole);
   if (!place || context.is_garbled) {
-    SamplerCounts::bump(parts_.counts.lost);
+    SamplerCounts::bump(parts_.counts.lost, thread.is_answer_charged ? 1 : 0);
     return;
   }
-  SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
+  thread.answered_at = place;
   if (is_whole) {
     for (uint32_t function : callees_.of(context, slot.stack)) {
       place = charges_.tree().callee(place, function);
     }
   }
+  thread.answered_inside = place;
+  if (!thread.is_answer_charged) {
+    return;
+  }
+  SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
   charges_.charge(thread, place, SampleKind::kRunning, now,
                   context.holds_gil ? SampleDetail::kHoldsGil : SampleDetail::kNone);
   charges_.chargeCounters(thread, place, false);
@@ -233,6 +270,10 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
       return true;
     }
     SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
+  }
+  if (kind == SampleKind::kReady && !scratch_->is_in_operator) {
+    place = place == thread.answered_at ? thread.answered_inside : place;
+    lookInside(senses, thread);
   }
   // Preempted by the sampler, it stands for where it runs.
   if (kind == SampleKind::kReady && scratch_->holds_gil) {

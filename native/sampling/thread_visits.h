@@ -60,6 +60,8 @@ private:
   void look(const Senses &senses, SampledThread &thread, uint64_t cpu_ns);
   bool mayAsk(const Senses &senses, const SampledThread &thread);
   void ask(const Senses &senses, SampledThread &thread);
+  void lookInside(const Senses &senses, SampledThread &thread);
+  bool sendQuestion(SampledThread &thread);
   void take(const Senses &senses, SampledThread &thread);
   bool readStill(const Senses &senses, SampledThread &thread, uint64_t cpu_ns, SampleKind kind,
                  SampleDetail detail);

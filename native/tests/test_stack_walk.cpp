@@ -228,6 +228,30 @@ TEST(a_walk_never_leaves_the_stack) {
   CHECK(seen < 1000);
 }
 
+TEST(a_copy_of_the_stack_is_walked_as_the_stack_itself) {
+  static ReturnAddressCache addresses;
+  addresses.refresh();
+  Registers here = Registers::here();
+  std::vector<uintptr_t> live, copied;
+  walkStack(addresses, here, stackHigh(), [&](const NativeFrame &frame) {
+    live.push_back(frame.pc);
+    return true;
+  });
+  for (size_t bytes : {stackHigh() - here.sp, size_t{256}, size_t{0}}) {
+    auto *inner = reinterpret_cast<const char *>(here.sp);
+    std::vector<char> content(inner, inner + bytes);
+    content.push_back(0); // so that none is empty
+    StackCopy copy{here.sp, here.sp + bytes, content.data()};
+    copied.clear();
+    walkStackPart(addresses, here, copy, [&](const NativeFrame &frame) {
+      copied.push_back(frame.pc);
+      return true;
+    });
+    CHECK(std::equal(copied.begin(), copied.end(), live.begin()));
+    CHECK(bytes == stackHigh() - here.sp ? copied == live : copied.size() < live.size());
+  }
+}
+
 namespace {
 
 extern "C" void __register_frame(void *);

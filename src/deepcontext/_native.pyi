@@ -277,6 +277,7 @@ class SamplerCounts(TypedDict):
     unanswered: int
     astray: int
     waits_ended: int
+    not_inside: int
     threads: int
     threads_refused: int
     internal_cpu_ns: int

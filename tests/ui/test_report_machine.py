@@ -49,6 +49,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/cpu/test_counters.py;
     # of DataLoader workers and of waiting processes: tests/integration/processes/test_roles.py;
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
+    # of native functions: tests/collectors/cpu/test_native_callees.py;
     # of NCCL: tests/collectors/gpu/test_nccl.py;
     # of packages below one line, of torch.compile, of shapes: the next tests.
     elsewhere = (
@@ -61,6 +62,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         "ranks.",
         "gpu.",
         "account.gpu.",
+        "account.lines.rows.callees.",
         "account.steady.",
         "nccl.",
         "below.",

@@ -11,11 +11,9 @@ from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
 from deepcontext.ui.format import format_count, format_ns, format_share, shorten_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.account import Account
+    from deepcontext.profiler.summaries.account import Account, Place
     from deepcontext.profiler.summaries.basis import Basis
     from deepcontext.profiler.summaries.verdict import Leading, Verdict
 
@@ -70,6 +68,7 @@ _RUNS: Final = {
     Cause.GARBAGE: "Python runs",
     Cause.NATIVE: "native code runs",
 }
+_RUNNING: Final = (Cause.PYTHON, Cause.NATIVE)
 _LEAST_SAID: Final = 0.05
 _MOST_OF_SETUP: Final = 4
 _SAID: Final = {
@@ -205,8 +204,23 @@ def place_text(profile: Profile, frame: Frame | None) -> str:
     return f"{shorten_path(frame.file, profile.run.cwd)}:{frame.line}" if frame else ""
 
 
-def causes_text(causes: Sequence[tuple[Cause, int]], most: int = 2) -> str:
-    """Return the names of the largest causes that have at least a fifth of the time."""
-    whole = sum(value for _, value in causes)
-    largest = sorted(causes, key=lambda item: -item[1])[:most]
-    return ", ".join(CAUSE_NAMES[cause] for cause, value in largest if value >= whole / 5)
+def causes_text(place: Place, most: int = 2) -> str:
+    """Return the names of the largest causes that have at least a fifth of the time.
+
+    A native function that takes most of the running time stands for it: ``list.insert``. Waiting for a
+    processor comes last, because it says what the machine did, not the line.
+    """
+    largest = sorted(place.causes, key=lambda item: (item[0] is Cause.PROCESSOR, -item[1]))
+    names = [
+        (leading_callee(place) if cause in _RUNNING else "") or CAUSE_NAMES[cause]
+        for cause, value in largest
+        if value >= place.time_ns / 5
+    ]
+    return ", ".join(list(dict.fromkeys(names))[:most])
+
+
+def leading_callee(place: Place) -> str:
+    """Return the native function that takes most of a line's time between operators, "" for none."""
+    running = sum(value for cause, value in place.causes if cause in _RUNNING)
+    first = next(iter(place.callees), None)
+    return first.name if first and first.time_ns > running / 2 else ""

@@ -163,6 +163,10 @@ def _line(basis: Basis, place: Place, share: float | None) -> Document:
             f"{CAUSE_NAMES[cause]} {format_ns(value / steps)}" for cause, value in place.causes
         ),
     }
+    if place.callees:
+        row["native_functions"] = ", ".join(
+            f"{each.name} {format_ns(each.time_ns)}" for each in place.callees
+        )
     if share is not None:
         row["share"] = format_share(share)
     if place.gpu_ns:

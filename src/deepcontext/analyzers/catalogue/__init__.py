@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_FILES: Final = ("modes", "waiting", "models", "tables", "time", "device", "memory", "places")
+_FILES: Final = (
+    "modes",
+    "waiting",
+    "models",
+    "tables",
+    "functions",
+    "time",
+    "device",
+    "memory",
+    "places",
+)
 _OPERATORS: Final = "operators.toml"
 _TORCH: Final = "aten::"
 
@@ -36,6 +46,7 @@ class Entry:
             cause that a question's own code finds.
         cost: classes of the operators whose time counts; `also`: those that cost less, too.
         when: conditions over the facts of a place; `shows`: facts by the names of fields of the title.
+        functions: functions outside frameworks whose time is the cost (`questions/functions.py`).
         least_share: of the time in operators; `least_cost` and `least_calls` of the place.
         claims: what no later cause explains: "nodes", their "line", their "function", or "nothing".
         least: lowest severity; `most`: highest.
@@ -54,6 +65,7 @@ class Entry:
     also: str = ""
     when: tuple[str, ...] = ()
     shows: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
     least_share: float = 0.1
     least_cost: int = 0
     least_calls: int = 0
@@ -70,6 +82,12 @@ def entries() -> Mapping[str, Entry]:
         for key, content in _read(f"{name}.toml").items():
             found[key] = _entry(key, content, found)
     return found
+
+
+@functools.cache
+def keys_of_functions() -> Mapping[str, str]:
+    """Return the key of the entry about each function that has one."""
+    return {name: key for key, entry in entries().items() for name in entry.functions}
 
 
 @functools.cache
@@ -91,7 +109,7 @@ def _entry(key: str, content: dict[str, Any], before: Mapping[str, Entry]) -> En
         if not like
         else {name: getattr(before[like], name) for name in Entry.__dataclass_fields__}
     )
-    for name in ("when",):
+    for name in ("when", "functions"):
         if name in content:
             content[name] = tuple(content[name])
     texts = {name: " ".join(value.split()) for name, value in content.items() if _is_text(value)}

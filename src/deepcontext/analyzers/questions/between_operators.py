@@ -16,7 +16,7 @@ from deepcontext.analyzers.causes import ELAPSED, Cause
 from deepcontext.analyzers.finding import Gain
 from deepcontext.analyzers.shared import libraries
 from deepcontext.analyzers.shared import source_locations as at
-from deepcontext.analyzers.shared.called_operators import functions_of_nodes, model_calls
+from deepcontext.analyzers.shared.called_operators import entered, functions_of_nodes, model_calls
 from deepcontext.analyzers.shared.repeated_lines import (
     before_steps,
     grows,
@@ -130,7 +130,7 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
     """
     tree, frames = profile.tree, profile.frames
     is_user = frames.is_user_code()
-    entry = _entries(profile, is_user)
+    entry = entered(profile)
     values = np.where(_is_judged(profile, is_user, entry), _time(profile, entry, counted), 0)
     owner = tree.nearest(is_user[tree.frame])
     nodes = np.flatnonzero((values > 0) & (owner != NO_NODE))
@@ -167,16 +167,6 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
             )
         )
     return sorted(found, key=lambda work: -work.value)
-
-
-def _entries(profile: Profile, is_user: at.Mask) -> at.Ints:
-    """Return the frame of a library that the user's code called, or the user's frame, above each node."""
-    tree = profile.tree
-    of_user = is_user[tree.frame]
-    is_frame = profile.is_kind(FrameKind.PYTHON, FrameKind.MODULE)
-    above = np.where(tree.parent == NO_NODE, NO_NODE, tree.nearest(is_frame)[tree.parent])
-    is_entered = is_frame & ~of_user & (above != NO_NODE) & of_user[above]
-    return tree.nearest(is_entered | of_user)
 
 
 def _is_judged(profile: Profile, is_user: at.Mask, entry: at.Ints) -> at.Mask:

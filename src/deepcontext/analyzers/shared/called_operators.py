@@ -82,6 +82,19 @@ def model_calls(profile: Profile) -> int:
     return int(module_calls(profile, called_modules(profile)).max(initial=0))
 
 
+def entered(profile: Profile) -> source_locations.Ints:
+    """Return the frame of a library that the user's code called, or the user's frame, above each node.
+
+    Shape (nodes,); `NO_NODE` where neither is.
+    """
+    tree = profile.tree
+    of_user = profile.is_user_code()[tree.frame]
+    is_frame = profile.is_kind(FrameKind.PYTHON, FrameKind.MODULE)
+    above = np.where(tree.parent == NO_NODE, NO_NODE, tree.nearest(is_frame)[tree.parent])
+    is_entered = is_frame & ~of_user & (above != NO_NODE) & of_user[above]
+    return tree.nearest(is_entered | of_user)
+
+
 def functions_of_nodes(profile: Profile) -> source_locations.Ints:
     """Return a number for the user's function that each node runs in, shape (nodes,)."""
     return profile.once(functions_of_nodes, lambda: _functions_of_nodes(profile))

@@ -118,6 +118,7 @@ class CpuSampling:
                 "samples_unanswered": counts["unanswered"],
                 "signals_astray": counts["astray"],
                 "waits_ended_by_signals": counts["waits_ended"],
+                "samples_without_native_functions": counts["not_inside"],
                 "threads_sampled": counts["threads"],
                 "threads_not_sampled": counts["threads_refused"],
             },

@@ -34,6 +34,7 @@ from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.profiler.summaries.lines import UserLines
+from deepcontext.profiler.summaries.native_callees import callees
 from deepcontext.profiler.summaries.process_waits import WAITS, kinds_of_waits
 from deepcontext.profiler.summaries.roles import Role
 from deepcontext.profiler.summaries.setup_time import compiling, importing
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.native_callees import Callee
 
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
@@ -103,6 +105,7 @@ _OF_OTHERS: Final = (
     Cause.IO,
     Cause.SLEEP,
 )
+_MOST_CALLEES: Final = 3
 _SYNC_WAIT: Final = "sync_wait_ns"
 _IDLE: Final = "gpu_idle_ns"
 _GAP: Final = "gpu_gap_ns"
@@ -127,12 +130,14 @@ class Place:
         time_ns: elapsed time.
         causes: its parts, in the order of `Cause`, without empty parts; they add up to `time_ns`.
         gpu_ns: time of the kernels and copies launched there, which is no part of `time_ns`.
+        callees: the native functions that ran there between operators, on any thread, largest first.
     """
 
     frame: Frame | None
     time_ns: int
     causes: tuple[tuple[Cause, int], ...]
     gpu_ns: int
+    callees: tuple[Callee, ...] = ()
 
     def without(self, cause: Cause) -> int:
         """Return the time of all other causes, in ns."""
@@ -380,11 +385,12 @@ def _places(
         gpu_ns = np.zeros(count, np.int64)
     order = np.lexsort((-gpu_ns, -total))
     order = order[(total + gpu_ns)[order] > 0]
-    found = []
+    found, natives = [], callees(profile)
     for index in (*order[order < count - 1].tolist(), *order[order == count - 1].tolist()):
         frame = None if index == count - 1 else profile.frames[int(lines.frame[index])]
         parts = _ordered({cause: int(column[index]) for cause, column in table.items()})
-        found.append(Place(frame, int(total[index]), parts, int(gpu_ns[index])))
+        inside = natives.get(index, ())[:_MOST_CALLEES]
+        found.append(Place(frame, int(total[index]), parts, int(gpu_ns[index]), inside))
     return tuple(found)
 
 

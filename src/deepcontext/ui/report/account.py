@@ -58,7 +58,7 @@ def print_places(layout: TextLayout, view: View) -> None:
         layout.prose("meanwhile, on other threads, without waits for locks:", "dim")
         columns = (Column(view.each_column), _SPENT, *source_columns(rank=3))
         cells = [
-            (view.time(place.time_ns), causes_text(place.causes, 1), *_place(view, place))
+            (view.time(place.time_ns), causes_text(place, 1), *_place(view, place))
             for place in others[: max(view.limit // 2, _FEWEST)]
         ]
         layout.table(columns, cells)
@@ -88,7 +88,7 @@ def _print_lines(layout: TextLayout, view: View) -> None:
         share = format_share(leading.value(place) / leading.whole_ns)
         values_shown = (device, share, host) if by_gpu else (host, share, *[device] * has_gpu)
         most = 2 if layout.width >= _WIDE else 1
-        cells.append((*values_shown, causes_text(place.causes, most), *_place(view, place)))
+        cells.append((*values_shown, causes_text(place, most), *_place(view, place)))
     layout.table((*columns, _SPENT, *source_columns(rank=3)), cells)
 
 

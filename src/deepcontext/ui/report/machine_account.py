@@ -87,6 +87,7 @@ def _place(profile: Profile, place: Place, whole_ns: int) -> dict[str, Any]:
         "share": place.time_ns / whole_ns if whole_ns else 0.0,
         "causes": [{"cause": str(cause), "time_ns": value} for cause, value in place.causes],
         "gpu_ns": place.gpu_ns,
+        "callees": [{"name": each.name, "time_ns": each.time_ns} for each in place.callees],
     }
 
 

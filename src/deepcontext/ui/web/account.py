@@ -97,7 +97,7 @@ def _place(profile: Profile, place: Place) -> PlaceAnswer:
         frame.file if frame else "",
         frame.line if frame else 0,
         text or (frame.name if frame else "outside your code"),
-        causes_text(place.causes),
+        causes_text(place),
         place.time_ns,
         place.gpu_ns,
     )

@@ -1,0 +1,81 @@
+"""Which native functions the lines of a program run between operators, from samples.
+
+Such a function is the outermost native frame below a line's Python frames: what Python called, with
+everything below. Threads that another thread has kept from running were not asked, so values are shares of
+the samples of running threads. Reads metrics, formats nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.model.grouping import NO_GROUP, sums
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import UserLines
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+    Ints = npt.NDArray[np.int64]
+
+_CPU: Final = SAMPLED_CPU_TIME_NS.name
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A native function that one line runs.
+
+    Attributes:
+        name: of the function, as Python calls it where that is known.
+        time_ns: sampled time on processors, of all threads.
+        nodes: the nodes with this time, the costliest first.
+    """
+
+    name: str
+    time_ns: int
+    nodes: tuple[int, ...]
+
+
+def callees(profile: Profile) -> dict[int, tuple[Callee, ...]]:
+    """Return the native functions of each line that has any, by the line's number in `UserLines`.
+
+    Largest first; computed once.
+    """
+    return profile.once(callees, lambda: _callees(profile))
+
+
+def callee_of_node(profile: Profile) -> Ints:
+    """Return the outermost native frame of each node's native path, or `NO_NODE`, shape (nodes,)."""
+    tree = profile.tree
+    is_native = profile.is_kind(FrameKind.NATIVE)
+    above = np.where(tree.parent == NO_NODE, 0, tree.parent)
+    outermost = tree.nearest(is_native & ~is_native[above])
+    return np.where(is_native, outermost, NO_NODE)
+
+
+def _callees(profile: Profile) -> dict[int, tuple[Callee, ...]]:
+    spent = exclusive_or_zeros(profile, _CPU)
+    outermost, line = callee_of_node(profile), UserLines.of(profile).of_node
+    nodes = np.flatnonzero((spent > 0) & (outermost != NO_NODE) & (line != NO_GROUP))
+    if not len(nodes):
+        return {}
+    frames = profile.frames
+    name = frames.name[profile.tree.frame[outermost[nodes]]]
+    keys, of_key = np.unique(line[nodes] * len(frames.strings) + name, return_inverse=True)
+    time = sums(of_key, spent[nodes], len(keys))
+    found: dict[int, list[Callee]] = {}
+    for key in np.argsort(-time, kind="stable").tolist():
+        members = nodes[of_key == key]
+        members = members[np.argsort(-spent[members], kind="stable")]
+        number, text = divmod(int(keys[key]), len(frames.strings))
+        callee = Callee(frames.strings[text], int(time[key]), tuple(members.tolist()))
+        found.setdefault(number, []).append(callee)
+    return {number: tuple(each) for number, each in found.items()}
