@@ -81,12 +81,15 @@ nb::list places(const std::vector<uintptr_t> &addresses) {
 void bindMemory(nb::module_ &module) {
   module.def("memory_start", torch::startMemory);
   module.def("memory_stop", torch::stopMemory);
-  module.def("mark_step", [] {
-    StepClock::tick();
-    Steps::instance().pass({StepSource::kMark, static_cast<uint32_t>(kernelThread()), nullptr},
-                           ticks());
-    AllocationLedger::instance().markStep();
-  });
+  module.def(
+      "mark_step",
+      [](bool is_kept) {
+        StepClock::tick();
+        Steps::instance().pass({StepSource::kMark, static_cast<uint32_t>(kernelThread()), nullptr},
+                               ticks(), is_kept);
+        AllocationLedger::instance().markStep();
+      },
+      nb::arg("is_kept") = false);
   module.def("memory_set_role", [](const std::vector<uintptr_t> &addresses, uint8_t role) {
     if (role >= kTensorRoles) {
       throw nb::value_error("there is no such role");

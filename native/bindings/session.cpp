@@ -11,6 +11,7 @@
 #include "bindings/bindings.h"
 #include "bindings/node_paths.h"
 #include "bindings/text.h"
+#include "core/exemplars.h"
 #include "core/guard.h"
 #include "core/steps.h"
 #include "python/callable_names.h"
@@ -214,6 +215,78 @@ nb::dict cutCosts(const TreeReading &reading) {
   return values;
 }
 
+/// The steps that were kept whole, without their spans; times in ns since the session's start.
+nb::list exemplarList(const TreeReading &reading) {
+  const TickClock &clock = RecorderRegistry::instance().clock();
+  nb::list exemplars;
+  for (const Exemplar &exemplar : reading.exemplars().exemplars) {
+    const StepHistory::Step &step = exemplar.step;
+    nb::dict values;
+    values["number"] = step.number;
+    values["begin_ns"] = clock.nsSinceStart(step.end_ticks - step.duration);
+    values["end_ns"] = clock.nsSinceStart(step.end_ticks);
+    values["reasons"] = static_cast<uint32_t>(exemplar.reasons);
+    exemplars.append(values);
+  }
+  return exemplars;
+}
+
+/// (facts, node_step, end_step, duration_ns) of each thread and stream of an exemplar; the last
+/// three as columns in the order in which the spans ended. Steps are from the span before; ends are
+/// counted from the begin of the exemplar.
+nb::list exemplarLanes(const TreeReading &reading, size_t place) {
+  const Exemplar &exemplar = reading.exemplars().exemplars.at(place);
+  uint64_t begin_ticks = exemplar.step.end_ticks - exemplar.step.duration;
+  auto toNs = [&](uint64_t ticks) {
+    return static_cast<int64_t>(std::llround(
+        static_cast<double>(static_cast<int64_t>(ticks - begin_ticks)) * reading.nsPerTick()));
+  };
+  nb::list lanes;
+  for (const Exemplar::Lane &lane : exemplar.lanes) {
+    Column<int32_t> node_step;
+    Column<int64_t> end_step, duration_ns;
+    int64_t last_end = 0;
+    uint32_t last_node = 0;
+    lane.spans.forEach([&](const Span &span) {
+      uint32_t node = reading.placeOf(lane.recorder, span.node);
+      if (node == UINT32_MAX) {
+        return;
+      }
+      int64_t end = toNs(span.end_ticks);
+      node_step.push_back(static_cast<int32_t>(node - last_node));
+      end_step.push_back(end - last_end);
+      duration_ns.push_back(end - toNs(span.begin_ticks));
+      last_node = node;
+      last_end = end;
+    });
+    nb::dict facts;
+    facts["name"] = reading.labelOf(lane.recorder);
+    facts["recorder"] = lane.recorder;
+    facts["is_device"] = lane.lane != 0;
+    facts["device"] = lane.lane != 0 ? Span::deviceOf(lane.lane) : 0;
+    facts["stream"] = lane.lane != 0 ? Span::streamOf(lane.lane) : 0;
+    facts["known_from_ns"] = lane.known_from > begin_ticks ? toNs(lane.known_from) : 0;
+    lanes.append(
+        nb::make_tuple(facts, toBytes(node_step), toBytes(end_step), toBytes(duration_ns)));
+  }
+  return lanes;
+}
+
+/// What keeping steps has cost.
+nb::dict exemplarCosts(const TreeReading &reading) {
+  const ExemplarCosts &costs = reading.exemplars().costs;
+  uint64_t without_spans = 0;
+  for (const Recorder *recorder : RecorderRegistry::instance().active()) {
+    without_spans += recorder->spans.isRefused();
+  }
+  nb::dict values;
+  values["exemplar_copies"] = costs.copies;
+  values["exemplar_copy_ns"] = costs.cpu_ns;
+  values["exemplars_refused"] = costs.refused;
+  values["timeline_threads_refused"] = without_spans;
+  return values;
+}
+
 /// What ends steps, where, and what is known about their durations, in ns.
 nb::dict steps() {
   StepsSeen seen = Steps::instance().read();
@@ -262,11 +335,14 @@ nb::dict steps() {
 } // namespace
 
 void bindSession(nb::module_ &module) {
-  module.def("begin", [](uint32_t node_limit) {
-    Interner::instance().clearRefused();
-    CodeTable::instance().clearRefused();
-    RecorderRegistry::instance().begin(node_limit);
-  });
+  module.def(
+      "begin",
+      [](uint32_t node_limit, bool takes_spans) {
+        Interner::instance().clearRefused();
+        CodeTable::instance().clearRefused();
+        RecorderRegistry::instance().begin(node_limit, takes_spans);
+      },
+      nb::arg("node_limit"), nb::arg("takes_spans") = false);
   module.def("end", [] { RecorderRegistry::instance().end(); });
   module.def("is_recording", [] { return RecorderRegistry::isRecording(); });
   nb::class_<TreeReading>(module, "TreeReading")
@@ -278,14 +354,19 @@ void bindSession(nb::module_ &module) {
       .def("windows", windowList)
       .def("window_rows", windowRows)
       .def("cut_costs", cutCosts)
+      .def("exemplars", exemplarList)
+      .def("exemplar_lanes", exemplarLanes)
+      .def("exemplar_costs", exemplarCosts)
       .def("estimated_metrics", &TreeReading::estimatedMetrics);
   module.def("start_windows", [](std::vector<std::string> metrics) {
     Windows::instance().begin(std::move(metrics));
+    Exemplars::instance().begin();
     WindowCutter::instance().start();
   });
   module.def("stop_windows", [] {
     WindowCutter::instance().stop();
     Windows::instance().end();
+    Exemplars::instance().end();
   });
   module.def("are_windows_refused", [] { return WindowCutter::instance().isRefused(); });
   module.def("read_tree", [](const std::vector<std::pair<uint64_t, std::string>> &thread_names) {

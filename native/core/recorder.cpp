@@ -206,6 +206,9 @@ void Recorder::parkInnermost(uint64_t now) {
   if (level_count_ > 1) {
     levels_[level_count_ - 2].nested_ticks += elapsed;
   }
+  if (level.charged) {
+    spans.add(level.start_ticks, now, level.charged->id);
+  }
   level.earlier_ticks += elapsed;
   level.nested_ticks = 0;
   level.start_ticks = now;
@@ -403,12 +406,13 @@ RecorderRegistry &RecorderRegistry::instance() {
   return *registry;
 }
 
-void RecorderRegistry::begin(uint32_t node_limit) {
+void RecorderRegistry::begin(uint32_t node_limit, bool takes_spans) {
   std::lock_guard<Mutex> lock(mutex_);
   if (is_forked_) {
     replaceOrphans();
   }
   node_limit_ = node_limit;
+  takes_spans_ = takes_spans;
   threads_joined_.store(0, std::memory_order_relaxed);
   clock_ = TickClock();
   StepClock::begin();
@@ -517,6 +521,7 @@ Recorder &RecorderRegistry::attach() {
     recorder->label = labelOfThisThread();
   }
   if (!recorder->isOf(generation())) {
+    recorder->spans.begin(takes_spans_);
     recorder->reset(generation());
     recorder->tree.setLimit(node_limit_);
     recorder->is_of_one_thread = true;

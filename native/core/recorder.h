@@ -15,6 +15,7 @@
 #include "core/parked_levels.h"
 #include "core/recorder_extension.h"
 #include "core/sequence_ring.h"
+#include "core/span_ring.h"
 #include "core/thread_tree.h"
 
 namespace deepcontext {
@@ -97,6 +98,7 @@ public:
   ThreadTree tree;
   NameCache names;
   RecorderCounters counters;
+  SpanRing spans;
 
   // -- levels, innermost last
   Level *innermost() { return level_count_ ? &levels_[level_count_ - 1] : nullptr; }
@@ -241,7 +243,9 @@ public:
   }
 
   /// Approximate memory, for a thread of usual depth.
-  size_t bytes() const { return kUsualBytes + tree.size() * ThreadTree::kNodeBytes; }
+  size_t bytes() const {
+    return kUsualBytes + tree.size() * ThreadTree::kNodeBytes + spans.bytes();
+  }
   /// A thread that sees the session's number also sees the effect of `reset` (acquire).
   bool isOf(uint64_t session) const {
     return generation.load(std::memory_order_acquire) == session;
@@ -273,6 +277,9 @@ private:
       cost.addExclusive(elapsed > level.nested_ticks ? elapsed - level.nested_ticks : 0);
       if (level.kind <= LevelKind::kScope) {
         cost.duration.add(elapsed + level.earlier_ticks);
+      }
+      if (level.kind != LevelKind::kWrapper) {
+        spans.add(level.start_ticks, now, level.charged->id);
       }
     }
     path_length = path_length < level.path_length ? path_length : level.path_length;
@@ -328,7 +335,8 @@ public:
   static bool isRecording() { return recording_.load(std::memory_order_acquire); }
 
   /// Begin a session. Each recorder forgets the last session when its thread next records.
-  void begin(uint32_t node_limit);
+  /// `takes_spans`: whether threads keep their last events.
+  void begin(uint32_t node_limit, bool takes_spans = false);
   void end() { recording_.store(false, std::memory_order_relaxed); }
   /// On the thread that is about to fork, with `forkLock` held.
   void prepareFork();
@@ -351,6 +359,8 @@ public:
   /// Threads of this session that shared kOtherThreads.
   uint64_t threadsJoined() const { return threads_joined_.load(std::memory_order_relaxed); }
   const TickClock &clock() const { return clock_; }
+  /// Whether recorders of the session keep their last spans.
+  bool takesSpans() const { return takes_spans_; }
   Mutex &forkLock() { return mutex_; }
 
 private:
@@ -376,6 +386,7 @@ private:
   bool is_forking_on_main_ = true;
   TickClock clock_;
   uint32_t node_limit_ = ThreadTree::kChunkNodes * ThreadTree::kMaxChunks;
+  bool takes_spans_ = false;
 };
 
 } // namespace deepcontext

@@ -12,7 +12,15 @@ void StepHistory::Part::add(const Part &later) {
   total += later.total;
 }
 
-void StepHistory::add(const Step &step) {
+/// A random number below `below` (xorshift), the same ones in each session.
+uint64_t StepHistory::drawn(uint64_t below) {
+  draw_ ^= draw_ << 13;
+  draw_ ^= draw_ >> 7;
+  draw_ ^= draw_ << 17;
+  return draw_ % below;
+}
+
+bool StepHistory::add(const Step &step, bool is_marked) {
   static const double log_growth = std::log(growth());
   double value = std::log(static_cast<double>(std::max<uint64_t>(step.duration, 1)));
   ++bins_[std::min(static_cast<size_t>(std::ceil(value / log_growth)), kBins - 1)];
@@ -20,8 +28,20 @@ void StepHistory::add(const Step &step) {
       std::min_element(slowest_.begin(), slowest_.end(), [](const Step &left, const Step &right) {
         return left.duration < right.duration;
       });
+  bool is_chosen = is_marked;
   if (step.duration > least->duration) {
     *least = step;
+    is_chosen = true;
+  }
+  // Reservoir sampling (Vitter, 1985, algorithm R).
+  uint64_t place = count_ < kRandom ? count_ : drawn(count_ + 1);
+  ++count_;
+  if (place < kRandom) {
+    random_[place] = step;
+    is_chosen = true;
+  }
+  if (is_marked) {
+    marked_[marked_count_++ % kMarked] = step;
   }
   if (parts_[part_].count == part_steps_ && ++part_ == kParts) {
     for (size_t place = 0; place < kParts / 2; ++place) {
@@ -34,6 +54,7 @@ void StepHistory::add(const Step &step) {
     part_steps_ *= 2;
   }
   parts_[part_].add({1, step.duration, step.duration, step.duration});
+  return is_chosen;
 }
 
 } // namespace deepcontext

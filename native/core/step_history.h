@@ -16,6 +16,8 @@ public:
   static constexpr size_t kBins = 2048;  // bin i: durations in (g^(i-1), g^i], see `growth`
   static constexpr size_t kParts = 128;
   static constexpr size_t kSlowest = 8;
+  static constexpr size_t kRandom = 8;
+  static constexpr size_t kMarked = 8;
 
   /// Consecutive steps.
   struct Part {
@@ -31,8 +33,9 @@ public:
     uint64_t duration = 0;
   };
 
-  /// Add the step after all others.
-  void add(const Step &step);
+  /// Add the step after all others. `is_marked`: the program has marked it. Returns whether it is
+  /// one of those below.
+  bool add(const Step &step, bool is_marked);
 
   /// Ratio of the upper ends of two neighbouring bins.
   static constexpr double growth() { return (1 + kError) / (1 - kError); }
@@ -41,11 +44,22 @@ public:
   const std::array<Part, kParts> &parts() const { return parts_; }
   /// The slowest steps, in no order; duration 0: none.
   const std::array<Step, kSlowest> &slowest() const { return slowest_; }
+  /// Steps of which each has been chosen with the same probability.
+  const std::array<Step, kRandom> &random() const { return random_; }
+  /// The last steps that the program has marked.
+  const std::array<Step, kMarked> &marked() const { return marked_; }
 
 private:
   std::array<uint64_t, kBins> bins_{};
   std::array<Part, kParts> parts_{};
   std::array<Step, kSlowest> slowest_{};
+  std::array<Step, kRandom> random_{};
+  std::array<Step, kMarked> marked_{};
+  uint64_t count_ = 0;        // of steps
+  uint64_t marked_count_ = 0; // of marked steps
+  uint64_t draw_ = 0x9E3779B97F4A7C15u;
+  uint64_t drawn(uint64_t below);
+
   size_t part_ = 0; // that the next step belongs to, unless it is full
   uint64_t part_steps_ = 1;
 };

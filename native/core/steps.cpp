@@ -41,6 +41,7 @@ void Steps::restart(const StepEnd &end) {
   cut_durations_.reset();
   cut_step_ = 1;
   cut_ticks_ = 0;
+  copy_ticks_ = 0;
   end_ = end;
   source_.store(end.source, std::memory_order_relaxed);
   count_ = 0;
@@ -50,14 +51,14 @@ void Steps::restart(const StepEnd &end) {
   history_ = {};
 }
 
-void Steps::count(const StepEnd &end, uint64_t now) {
-  if (countLocked(end, now)) {
+void Steps::count(const StepEnd &end, uint64_t now, bool is_kept) {
+  if (countLocked(end, now, is_kept)) {
     wakeCutter();
   }
 }
 
-/// Whether a cut is due.
-bool Steps::countLocked(const StepEnd &end, uint64_t now) {
+/// Whether a cut or a copy is due.
+bool Steps::countLocked(const StepEnd &end, uint64_t now, bool is_kept) {
   std::lock_guard<SpinLock> guard(lock_);
   if (end.source < end_.source) {
     return false;
@@ -76,15 +77,21 @@ bool Steps::countLocked(const StepEnd &end, uint64_t now) {
   }
   uint64_t before = count_;
   if (own.leader != end.node) {
-    add(&own, own.other_ticks);
+    add(&own, own.other_ticks, false);
     own.leader = end.node;
   }
   own.other = nullptr;
-  add(&own, now);
-  if (count_ > before) {
-    end_ = end;
+  add(&own, now, is_kept);
+  if (count_ == before) {
+    return false;
   }
-  if (count_ == before || !are_cuts_wanted_ || count_ < cut_step_ || now < cut_ticks_) {
+  end_ = end;
+  bool is_due = isCutDue(now);
+  return isCopyDue(now) || is_due;
+}
+
+bool Steps::isCutDue(uint64_t now) {
+  if (!are_cuts_wanted_ || count_ < cut_step_ || now < cut_ticks_) {
     return false;
   }
   cut_step_ = UINT64_MAX; // until the cut asks for the next one
@@ -92,8 +99,17 @@ bool Steps::countLocked(const StepEnd &end, uint64_t now) {
   return true;
 }
 
+bool Steps::isCopyDue(uint64_t now) {
+  if (!are_copies_wanted_ || !is_copy_asked_ || now < copy_ticks_) {
+    return false;
+  }
+  is_copy_asked_ = false;
+  is_copy_due_.store(true);
+  return true;
+}
+
 /// One more step of a thread has ended.
-void Steps::add(Stepper *stepper, uint64_t now) {
+void Steps::add(Stepper *stepper, uint64_t now, bool is_kept) {
   if (++stepper->count <= count_) {
     return;
   }
@@ -101,7 +117,7 @@ void Steps::add(Stepper *stepper, uint64_t now) {
   if (last_ticks_ != 0) {
     uint64_t duration = now > last_ticks_ ? now - last_ticks_ : 0;
     durations_.add(duration);
-    history_.add({count_, now, duration});
+    is_copy_asked_ |= history_.add({count_, now, duration}, is_kept);
     cut_durations_.add(duration);
   }
   last_ticks_ = now;
@@ -133,6 +149,31 @@ StepsCut Steps::cut() {
   StepsCut cut{epoch_, count_, last_ticks_, cut_durations_.read()};
   cut_durations_.reset();
   return cut;
+}
+
+void Steps::wantCopies(bool are_wanted) {
+  std::lock_guard<SpinLock> guard(lock_);
+  are_copies_wanted_ = are_wanted;
+  is_copy_asked_ = false;
+  is_copy_due_.store(false);
+  copy_ticks_ = 0;
+}
+
+void Steps::pauseCopies(uint64_t ticks) {
+  std::lock_guard<SpinLock> guard(lock_);
+  copy_ticks_ = ticks;
+}
+
+void Steps::askForCopy(uint64_t now) {
+  bool is_due = false;
+  {
+    std::lock_guard<SpinLock> guard(lock_);
+    is_copy_asked_ = true;
+    is_due = isCopyDue(now);
+  }
+  if (is_due) {
+    wakeCutter();
+  }
 }
 
 void Steps::wakeCutter() {
@@ -172,8 +213,11 @@ void Steps::passProgram(const StepEnd &end, uint64_t ticks, uint64_t now) {
   }
 }
 
-StepHistory Steps::history() const {
+StepHistory Steps::history(uint64_t *epoch) const {
   std::lock_guard<SpinLock> guard(lock_);
+  if (epoch) {
+    *epoch = epoch_;
+  }
   return history_;
 }
 

@@ -53,10 +53,10 @@ public:
   /// In a forked child, where a holder of the lock does not exist.
   void abandonInChild();
 
-  /// `end` has ended a step at `now`, in ticks.
-  void pass(const StepEnd &end, uint64_t now) {
+  /// `end` has ended a step at `now`, in ticks. `is_kept`: the program wants its spans.
+  void pass(const StepEnd &end, uint64_t now, bool is_kept = false) {
     if (end.source >= source()) {
-      count(end, now);
+      count(end, now, is_kept);
     }
   }
   /// A call of a compiled program has ended, at `now`, after `ticks`. The program that takes the
@@ -66,7 +66,8 @@ public:
   bool wantsModules() const { return source() <= StepSource::kModule; }
 
   StepsSeen read() const;
-  StepHistory history() const;
+  /// `epoch`: of the count, as in StepsCut.
+  StepHistory history(uint64_t *epoch = nullptr) const;
 
   // -- cuts of the run into windows
   /// From now on, the first step asks for a cut; or no step does.
@@ -77,7 +78,18 @@ public:
   void wantNextCut(const StepsCut &last, uint64_t ticks);
   /// Whether a cut is due; true once for each that is asked for.
   bool takeDueCut() { return is_cut_due_.exchange(false); }
-  /// Changes at each `wakeCutter`, which a due cut calls (futex).
+
+  // -- copies of the spans of chosen steps
+  /// From now on, or no longer, ask for a copy when a step is chosen.
+  void wantCopies(bool are_wanted);
+  /// Whether a copy is due; true once for each time that is asked for.
+  bool takeDueCopy() { return is_copy_due_.exchange(false); }
+  /// No copy before `ticks`.
+  void pauseCopies(uint64_t ticks);
+  /// Ask for a copy, or, during a pause, let the next step do so.
+  void askForCopy(uint64_t now);
+
+  /// Changes at each `wakeCutter`, which a due cut or copy calls (futex).
   std::atomic<uint32_t> &wakings() { return wakings_; }
   void wakeCutter();
 
@@ -87,9 +99,11 @@ private:
 
   StepSource source() const { return source_.load(std::memory_order_relaxed); }
   struct Stepper;
-  void count(const StepEnd &end, uint64_t now);
-  bool countLocked(const StepEnd &end, uint64_t now);
-  void add(Stepper *stepper, uint64_t now);
+  void count(const StepEnd &end, uint64_t now, bool is_kept);
+  bool countLocked(const StepEnd &end, uint64_t now, bool is_kept);
+  void add(Stepper *stepper, uint64_t now, bool is_kept);
+  bool isCutDue(uint64_t now);
+  bool isCopyDue(uint64_t now);
   void restart(const StepEnd &end);
 
   struct Program {
@@ -119,6 +133,10 @@ private:
   uint64_t cut_step_ = UINT64_MAX; // of the next cut
   uint64_t cut_ticks_ = 0;
   std::atomic<bool> is_cut_due_{false};
+  bool are_copies_wanted_ = false;
+  bool is_copy_asked_ = false;
+  uint64_t copy_ticks_ = 0; // no copy before
+  std::atomic<bool> is_copy_due_{false};
   std::atomic<uint32_t> wakings_{0};
   std::array<Program, 16> programs_;
   std::array<Stepper, 64> steppers_;

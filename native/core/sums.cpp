@@ -29,22 +29,14 @@ void copySums(const ThreadTree &tree, const std::vector<bool> &wants, Sums *sums
   }
 }
 
-void PackedSums::put(uint64_t value) {
-  while (value >= 0x80) {
-    bytes_.push_back(static_cast<uint8_t>(value | 0x80));
-    value >>= 7;
-  }
-  bytes_.push_back(static_cast<uint8_t>(value));
-}
-
 void PackedSums::add(const SumRow &row) {
-  put(row.node - last_node_);
+  numbers_.put(row.node - last_node_);
   last_node_ = row.node;
-  put(row.code);
-  putSigned(row.count);
-  putSigned(row.total);
+  numbers_.put(row.code);
+  numbers_.putSigned(row.count);
+  numbers_.putSigned(row.total);
   if (row.code == SumRow::kEvents) {
-    putSigned(row.exclusive);
+    numbers_.putSigned(row.exclusive);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/thread_tree.h"
+#include "core/varints.h"
 
 namespace deepcontext {
 
@@ -32,39 +33,20 @@ public:
   template <typename Visit> void forEach(Visit visit) const {
     size_t place = 0;
     SumRow row;
-    while (place < bytes_.size()) {
-      row.node += static_cast<uint32_t>(number(&place));
-      row.code = static_cast<uint16_t>(number(&place));
-      row.count = signedNumber(&place);
-      row.total = signedNumber(&place);
-      row.exclusive = row.code == SumRow::kEvents ? signedNumber(&place) : 0;
+    while (place < numbers_.bytes()) {
+      row.node += static_cast<uint32_t>(numbers_.number(&place));
+      row.code = static_cast<uint16_t>(numbers_.number(&place));
+      row.count = numbers_.signedNumber(&place);
+      row.total = numbers_.signedNumber(&place);
+      row.exclusive = row.code == SumRow::kEvents ? numbers_.signedNumber(&place) : 0;
       visit(row);
     }
   }
-  size_t bytes() const { return bytes_.size(); }
-  bool empty() const { return bytes_.empty(); }
+  size_t bytes() const { return numbers_.bytes(); }
+  bool empty() const { return numbers_.empty(); }
 
 private:
-  void put(uint64_t value);
-  void putSigned(int64_t value) {
-    put(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
-  }
-  uint64_t number(size_t *place) const {
-    uint64_t value = 0;
-    for (int shift = 0;; shift += 7) {
-      uint8_t byte = bytes_[(*place)++];
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) {
-        return value;
-      }
-    }
-  }
-  int64_t signedNumber(size_t *place) const {
-    uint64_t value = number(place);
-    return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
-  }
-
-  std::vector<uint8_t> bytes_;
+  Varints numbers_;
   uint32_t last_node_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "gpu/attribution.h"
 
 #include "core/collective_launches.h"
+#include "core/exemplars.h"
 #include "core/interner.h"
 #include "core/metric_registry.h"
 #include "gpu/communication.h"
@@ -58,6 +59,7 @@ Attribution::Attribution(const CorrelationTable &table)
 void Attribution::begin(Recorder &recorder) {
   recorder_ = &recorder;
   count_ = 0;
+  recorder.spans.begin(RecorderRegistry::instance().takesSpans());
   slots_.clear();
   recorders_.clear();
   graph_parents_.clear();
@@ -76,6 +78,7 @@ void Attribution::begin(Recorder &recorder) {
 void Attribution::finishBuffer() {
   flush();
   idle_.settle(false);
+  Exemplars::instance().noteRecords();
 }
 
 void Attribution::publish(bool is_final) {
@@ -245,6 +248,10 @@ void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
     interval.collective = CollectiveLaunches::instance().find(activity.correlation);
   }
   idle_.add(activity.device, activity.stream, interval);
+  if (clock.isKnown()) {
+    recorder_->spans.add(clock.ticksOf(activity.start_ns), clock.ticksOf(activity.end_ns),
+                         slot.node->id, Span::laneOf(activity.device, activity.stream));
+  }
   // In a graph only the first node waits for the launch.
   if (is_known && activity.graph_node == 0 && clock.isKnown()) {
     int64_t delay = static_cast<int64_t>(activity.start_ns) - clock.deviceNs(site.ticks);

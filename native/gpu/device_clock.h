@@ -40,6 +40,11 @@ public:
     double since = static_cast<double>(CorrelationTable::ticksBetween(ticks_, ticks));
     return static_cast<int64_t>(device_ns_) + static_cast<int64_t>(since * ns_per_tick_);
   }
+  /// Host time stamp of a time of the device.
+  uint64_t ticksOf(uint64_t device_ns) const {
+    double since = static_cast<double>(static_cast<int64_t>(device_ns - device_ns_));
+    return ticks_ + static_cast<uint64_t>(static_cast<int64_t>(since / ns_per_tick_));
+  }
 
 private:
   bool is_known_ = false;

@@ -1,5 +1,7 @@
 #include "jax/spans.h"
 
+#include <algorithm>
+
 #include "core/metric_registry.h"
 #include "jax/collectives.h"
 #include "jax/device_waits.h"
@@ -21,6 +23,8 @@ Node *addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint6
   NodeCost &cost = recorder.tree.cost(node);
   cost.duration.add(spent_ticks);
   cost.addExclusive(spent_ticks);
+  uint64_t now = ticks();
+  recorder.spans.add(now - std::min(spent_ticks, now), now, node->id);
   if (Level *level = recorder.innermost()) {
     level->nested_ticks += spent_ticks;
   }

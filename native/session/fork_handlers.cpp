@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/allocation_ledger.h"
+#include "core/exemplars.h"
 #include "core/guard.h"
 #include "core/interner.h"
 #include "core/metric_registry.h"
@@ -37,8 +38,9 @@ namespace {
 /// objects and modules die in children, too. None is held for long (a cut of Windows takes some
 /// milliseconds, and ends before a fork made by Python); the one of jax::Attribution, which is, is
 /// not among them.
-std::array<Mutex *, 12> forkLocks() {
+std::array<Mutex *, 13> forkLocks() {
   return {&Windows::instance().forkLock(),
+          &Exemplars::instance().forkLock(),
           &torch::TypeWindows::instance().forkLock(),
           &jax::arraysForkLock(),
           &jax::FunctionTable::instance().forkLock(),

@@ -34,10 +34,8 @@ labelsOf(const std::vector<Recorder *> &recorders,
   return labels;
 }
 
-MergedTree readTree(const std::vector<std::pair<uint64_t, std::string>> &thread_names) {
-  std::vector<Recorder *> recorders = RecorderRegistry::instance().active();
-  std::map<uint32_t, std::string> labels = labelsOf(recorders, thread_names);
-  return mergeTrees(recorders, labels, ProfileFrameResolver(),
+MergedTree readTree(const std::map<uint32_t, std::string> &labels) {
+  return mergeTrees(RecorderRegistry::instance().active(), labels, ProfileFrameResolver(),
                     AllocationLedger::instance().rows(RecorderRegistry::generation()));
 }
 
@@ -56,7 +54,9 @@ constexpr char kDuration[] = "call_duration_ns";
 } // namespace
 
 TreeReading::TreeReading(const std::vector<std::pair<uint64_t, std::string>> &thread_names)
-    : windows_(Windows::instance().read()), tree_(orderTree(readTree(thread_names))),
+    : windows_(Windows::instance().read()), exemplars_(Exemplars::instance().read()),
+      labels_(labelsOf(RecorderRegistry::instance().active(), thread_names)),
+      tree_(orderTree(readTree(labels_))),
       sites_(AllocationLedger::instance().nodesOfSites(RecorderRegistry::generation())),
       ns_per_tick_(RecorderRegistry::instance().clock().nsPerTick()) {}
 
@@ -107,6 +107,12 @@ void TreeReading::forEachRow(
       visit(row.node, metric.is_ticks ? toNs(row.values, ns_per_tick_) : row.values);
     }
   }
+}
+
+std::string TreeReading::labelOf(uint32_t recorder) const {
+  auto named = labels_.find(recorder);
+  const Recorder *own = RecorderRegistry::instance().at(recorder);
+  return named != labels_.end() ? named->second : own ? own->label : std::string();
 }
 
 uint32_t TreeReading::placeOf(uint32_t recorder, uint32_t node) const {

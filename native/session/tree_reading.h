@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/exemplars.h"
 #include "core/merge.h"
 #include "core/windows.h"
 
@@ -39,14 +40,20 @@ public:
   /// Rows of the window at `place` by metric, in ascending order of node. Totals of durations of
   /// calls are without the time of the call itself, which is the row of the host time.
   std::map<std::string, std::vector<WindowRow>> windowRows(size_t place) const;
+  /// The steps that were kept whole.
+  const Exemplars::Reading &exemplars() const { return exemplars_; }
+  /// What the thread or the collector of a recorder is called.
+  std::string labelOf(uint32_t recorder) const;
+  /// The node of the tree for a node of a recorder; UINT32_MAX: none.
+  uint32_t placeOf(uint32_t recorder, uint32_t node) const;
   /// Metrics with rows of which windows know nothing, because they are estimated at each reading.
   std::vector<std::string> estimatedMetrics() const;
   double nsPerTick() const { return ns_per_tick_; }
 
 private:
-  uint32_t placeOf(uint32_t recorder, uint32_t node) const;
-
-  Windows::Reading windows_; // read before the tree, which may grow meanwhile
+  Windows::Reading windows_; // both read before the tree, which may grow meanwhile
+  Exemplars::Reading exemplars_;
+  std::map<uint32_t, std::string> labels_;
   OrderedTree tree_;
   std::vector<std::pair<uint32_t, uint32_t>> sites_; // recorder and node of each site
   double ns_per_tick_;

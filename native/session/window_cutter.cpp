@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "core/exemplars.h"
 #include "core/internal_thread.h"
 #include "core/system_call.h"
 #include "core/windows.h"
@@ -73,6 +74,8 @@ void WindowCutter::run(uint32_t turn) {
     }
     if (steps.takeDueCut()) {
       Windows::instance().cut();
+    } else if (steps.takeDueCopy()) {
+      Exemplars::instance().update();
     } else {
       systemCall(SYS_futex, &steps.wakings(), FUTEX_WAIT_PRIVATE, seen,
                  static_cast<timespec *>(nullptr));

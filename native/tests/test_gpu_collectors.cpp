@@ -1,15 +1,20 @@
 // Collectors against the fake vendor libraries, with threads: what ThreadSanitizer and
 // AddressSanitizer are to see. The scenarios themselves are tests/collectors/gpu's.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <map>
+#include <set>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include "core/exemplars.h"
 #include "core/merge.h"
 #include "core/metric_registry.h"
+#include "core/steps.h"
 #include "gpu/cupti/collector.h"
 #include "gpu/rocprofiler/collector.h"
 #include "gpu/roctracer/collector.h"
@@ -405,6 +410,47 @@ TEST(stalls_are_sampled_while_threads_launch) {
 TEST(every_launch_of_four_threads_is_attributed) {
   for (const Vendor &vendor : kVendors) {
     launchOnThreads(vendor);
+  }
+}
+
+TEST(a_kept_step_has_the_work_of_each_stream) {
+  for (const Vendor &vendor : kVendors) {
+    Fake fake(vendor);
+    fake.reset();
+    RecorderRegistry::instance().begin(1u << 20, /*takes_spans=*/true);
+    gpu::Collector &collector = vendor.collector();
+    CHECK_EQ(collector.start({vendor.profiler, vendor.driver}, {}), "");
+    Exemplars::instance().begin();
+    auto step = [] { Steps::instance().pass({StepSource::kMark, 0, nullptr}, ticks()); };
+    step();
+    for (uint32_t stream : {1u, 2u, 2u}) {
+      Inside scope("launches");
+      fake.launch("kernel", stream, 10'000);
+    }
+    fake.synchronize(0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    step();
+    fake.deliver(1);
+    CHECK_EQ(collector.stop(), "");
+    RecorderRegistry::instance().end();
+    Exemplars::Reading reading = Exemplars::instance().read();
+    CHECK_EQ(reading.exemplars.size(), 1u);
+    std::map<uint64_t, size_t> spans;
+    for (const Exemplar::Lane &lane : reading.exemplars.at(0).lanes) {
+      spans[lane.lane] += lane.spans.count();
+      lane.spans.forEach([&](const Span &span) {
+        bool is_device = lane.lane != 0;
+        CHECK(!is_device || span.end_ticks > span.begin_ticks);
+      });
+    }
+    CHECK_EQ(spans.size(), 3u); // the thread and two streams
+    CHECK_EQ(spans[0], 3u);
+    std::multiset<size_t> counts;
+    for (const auto &[lane, count] : spans) {
+      counts.insert(count);
+    }
+    CHECK((counts == std::multiset<size_t>{1, 2, 3}));
+    Exemplars::instance().end();
   }
 }
 

@@ -242,7 +242,7 @@ TEST(a_history_has_quantiles_parts_and_the_slowest_steps) {
   constexpr uint64_t kSteps = 100'000;
   for (uint64_t number = 1; number <= kSteps; ++number) {
     uint64_t duration = number % 50 == 0 ? 10'000 + number : 1'000;
-    history.add({number, number * 20, duration});
+    history.add({number, number * 20, duration}, false);
   }
   uint64_t count = 0, usual = 0;
   for (size_t bin = 0; bin < StepHistory::kBins; ++bin) {
@@ -293,4 +293,20 @@ TEST(ten_million_steps_take_the_memory_of_few) {
     count += part.count;
   }
   CHECK_EQ(count, kSteps - 1);
+}
+
+TEST(random_steps_come_from_the_whole_run) {
+  constexpr uint64_t kSteps = 10'000;
+  StepHistory history;
+  double sum = 0;
+  int changes = 0;
+  for (uint64_t number = 1; number <= kSteps; ++number) {
+    changes += history.add({number, number, 1}, false);
+  }
+  for (const StepHistory::Step &step : history.random()) {
+    sum += static_cast<double>(step.number);
+  }
+  // The mean of eight uniform numbers is within four of its standard deviations.
+  CHECK_CLOSE(sum / StepHistory::kRandom, kSteps / 2.0, 0.6);
+  CHECK(changes < 200); // about 8 ln(10,000 / 8), and the first ones
 }

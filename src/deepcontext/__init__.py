@@ -120,8 +120,12 @@ def scope(name: str) -> Scope | EmptyScope:
     return Scope(name)
 
 
-def step() -> None:
-    """Mark the end of one step of the main loop; does nothing when no session is running."""
+def step(*, keep: bool = False) -> None:
+    """Mark the end of one step of the main loop; does nothing when no session is running.
+
+    Args:
+        keep: keep the time line of the step that ends; of the steps with this mark, the last 8 are kept.
+    """
     if native_core.is_missing():
         return
     try:
@@ -129,7 +133,7 @@ def step() -> None:
     except errors.SessionError:  # a signal handler has interrupted the import of the profiler
         return
     if running is not None:
-        running.step()
+        running.step(keep=keep)
 
 
 def __getattr__(name: str) -> object:

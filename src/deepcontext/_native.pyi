@@ -47,6 +47,12 @@ class TreeReading:
         """Make (metric, node_step, count, total) for each metric with rows in a window; three columns."""
     def cut_costs(self) -> dict[str, int]:
         """Say what cutting into windows has cost, as counters of the trust report."""
+    def exemplars(self) -> list[ExemplarFacts]:
+        """List the steps that were kept whole."""
+    def exemplar_lanes(self, exemplar: int) -> list[tuple[LaneFacts, bytes, bytes, bytes]]:
+        """Make (facts, node_step, end_step, duration_ns) for each thread and stream; three columns."""
+    def exemplar_costs(self) -> dict[str, int]:
+        """Say what keeping steps has cost, as counters of the trust report."""
     def estimated_metrics(self) -> list[str]:
         """Name the metrics whose rows are estimated at each reading, so that windows have none."""
 
@@ -103,8 +109,26 @@ class WindowFacts(TypedDict):
     step_maximum_ns: int
     step_m2: float
 
+class ExemplarFacts(TypedDict):
+    """One step that was kept whole; times in ns since the session's start."""
+
+    number: int
+    begin_ns: int
+    end_ns: int
+    reasons: int  # bits of ExemplarReason in native/core/exemplars.h
+
+class LaneFacts(TypedDict):
+    """One thread, or one stream of a device, in an exemplar."""
+
+    name: str
+    recorder: int
+    is_device: bool
+    device: int
+    stream: int
+    known_from_ns: int  # since the step's begin; 0: all spans are known
+
 # -- session
-def begin(node_limit: int) -> None: ...
+def begin(node_limit: int, takes_spans: bool = ...) -> None: ...
 def end() -> None: ...
 def is_recording() -> bool: ...
 def read_tree(thread_names: Sequence[tuple[int, str]]) -> TreeReading: ...
@@ -400,7 +424,7 @@ class MemorySummary(TypedDict):
 
 def memory_start() -> None: ...
 def memory_stop() -> None: ...
-def mark_step() -> None: ...
+def mark_step(is_kept: bool = ...) -> None: ...
 def memory_set_role(addresses: Sequence[int], role: int) -> None:
     """Say what the living allocations at these addresses are for."""
 

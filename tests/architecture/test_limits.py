@@ -48,6 +48,12 @@ TESTED = {
         "growth_ends_at_the_largest_window",
     ),
     "core/stretch.h:kMostParts": (_CPP.format("collectives"), "samples_of_a_stretch_belong_to"),
+    "core/exemplars.h:kMostBytes": (_CPP.format("exemplars"), "steps_past_the_limit_of_bytes"),
+    "core/exemplars.h:kMostSpans": (
+        _CPP.format("exemplars"),
+        "a_step_of_many_threads_keeps_its_last",
+    ),
+    "core/span_ring.h:kMostBytes": (_CPP.format("exemplars"), "rings_have_a_limit_together"),
     "core/windows.h:kMostWindows": (_CPP.format("windows"), "any_number_of_steps_has_few_windows"),
     "core/thread_tree.h:kMaxChunks": (_CPP.format("thread_tree"), "no_limit_lets_the_tree_outgrow"),
     "gpu/call_recorder.h:kMostOpen": (_LIMITS, "launches_nested_past_the_most_are_counted"),

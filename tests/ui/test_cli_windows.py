@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext.profiler.format import wire
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli.app import main
 
@@ -68,7 +68,7 @@ def profile(make_profile: MakeProfile, tmp_path: Path) -> str:
     windows = [window(0, 1, 90 * MS, 2), window(1, 2, 5 * MS, 4), window(2, 10, MS, 4)]
     table = {"windows": windows, "node_count": len(made.tree)}
     path = tmp_path / "train.dcprof"
-    made.with_section(SECTION, wire.encode("WindowTable", table)).save(path)
+    made.with_section(WINDOWS, wire.encode("WindowTable", table)).save(path)
     return str(path)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext.profiler.format import wire
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
@@ -69,7 +69,7 @@ def rank(make_profile: MakeProfile, number: int, ends: Sequence[int], step_ns: i
         for first, end in zip(begins, ends, strict=True)
     ]
     table = {"windows": windows, "node_count": len(made.tree)}
-    return made.with_section(SECTION, wire.encode("WindowTable", table))
+    return made.with_section(WINDOWS, wire.encode("WindowTable", table))
 
 
 def test_ranks_that_were_cut_at_other_steps_have_the_steps_of_both(

@@ -18,7 +18,7 @@ from deepcontext.profiler.format.metric import (
     Aggregation,
     MetricDescriptor,
 )
-from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
@@ -82,7 +82,7 @@ def cut(make_profile: MakeProfile) -> Callable[..., Profile]:
             run=RunInfo(wall_ns=1200, cpu_user_ns=100, steps=10),
         )
         content = wire.encode("WindowTable", {"windows": windows, "node_count": nodes, **table})
-        return profile.with_section(SECTION, content)
+        return profile.with_section(WINDOWS, content)
 
     return make
 
@@ -238,7 +238,7 @@ def test_a_damaged_section_is_refused(cut: Callable[..., Profile]) -> None:
     with pytest.raises(ProfileDataError, match="rows refer to 5 nodes, the tree has 4"):
         _ = cut([window((0, 1), [])], nodes=5).windows
     with pytest.raises(ProfileDataError, match="not a WindowTable"):
-        _ = cut([]).with_section(SECTION, b"\xff\xff").windows
+        _ = cut([]).with_section(WINDOWS, b"\xff\xff").windows
 
 
 def test_a_table_without_windows_is_none(cut: Callable[..., Profile]) -> None:

@@ -65,6 +65,7 @@ ROW_TYPES = {
     "m2": "FLOAT64",
 }
 WINDOW_ROW_TYPES = {"node_step": "UINT32", "count": "INT64", "total": "INT64"}
+SPAN_TYPES = {"node_step": "INT32", "end_step": "INT64", "duration_ns": "INT64"}
 ENCODINGS = {"RAW": 0, "ZLIB": 1}
 # Enum name -> (message it is nested in, values).
 ENUMS: dict[str, tuple[str, dict[str, int]]] = {
@@ -171,5 +172,26 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
     "WindowMetric": (
         Field("name", 1, "string"),
         *_columns(WINDOW_ROW_TYPES, first=2),
+    ),
+    # Payload of the section `exemplars`.
+    "ExemplarTable": (
+        Field("exemplars", 1, "Exemplar", Shape.REPEATED),
+        Field("node_count", 2, "uint64"),
+    ),
+    "Exemplar": (
+        Field("number", 1, "int64"),
+        Field("begin_ns", 2, "int64"),
+        Field("end_ns", 3, "int64"),
+        Field("reasons", 4, "uint32"),
+        Field("lanes", 5, "ExemplarLane", Shape.REPEATED),
+    ),
+    "ExemplarLane": (
+        Field("name", 1, "string"),
+        Field("recorder", 2, "uint32"),
+        Field("is_device", 3, "bool"),
+        Field("device", 4, "uint32"),
+        Field("stream", 5, "uint32"),
+        Field("known_from_ns", 6, "int64"),
+        *_columns(SPAN_TYPES, first=7),
     ),
 }

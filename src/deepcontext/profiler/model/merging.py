@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import child_ends, nccl, rank_collectives, window_section
+from deepcontext.profiler.format import child_ends, nccl, node_sections, rank_collectives
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.frame_table import FrameTable
@@ -85,9 +85,9 @@ def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profil
     sections, left_out = _sections(parts)
     windows = merged_windows([part.profile for part in parts], offsets, 1 + sum(sizes))
     if windows is not None:
-        sections[window_section.SECTION] = windows
+        sections[node_sections.WINDOWS] = windows
     elif any(part.profile.windows for part in parts):
-        left_out.append(SECTION_TITLES[window_section.SECTION])
+        left_out.append(SECTION_TITLES[node_sections.WINDOWS])
     return Profile(
         frames=frames,
         tree=_tree(parts, frame_maps, offsets),
@@ -323,9 +323,11 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
             })
         elif name == compiled_kernels.SECTION:
             kept[name] = _kernels([payload for payload in payloads if payload is not None])
-        elif name == window_section.SECTION:
+        elif name == node_sections.WINDOWS:
             continue
-        elif payloads[0] is not None and len(set(payloads)) == 1:
+        elif (
+            name != node_sections.EXEMPLARS and payloads[0] is not None and len(set(payloads)) == 1
+        ):
             kept[name] = payloads[0]
         elif name not in _OF_ONE_PROCESS:
             left_out.append(SECTION_TITLES.get(name, name))

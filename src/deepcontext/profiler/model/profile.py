@@ -17,8 +17,9 @@ import numpy as np
 from deepcontext.errors import QueryError, UserError
 from deepcontext.profiler.format import writing
 from deepcontext.profiler.format.metric import HOST_TIME_NS
-from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model import nested, store
+from deepcontext.profiler.model.exemplars import ExemplarTable
 from deepcontext.profiler.model.profile_model import ProfileModel
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.windows import WindowKind, WindowTable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.exemplars import Exemplar, Lane
     from deepcontext.profiler.model.windows import Window
 
 
@@ -177,8 +179,30 @@ class Profile(ProfileModel):
 
     def undivided(self) -> Self:
         """Return the same profile without its windows, so that views show the whole run."""
-        kept = {name: each for name, each in self.sections.items() if name != SECTION}
+        kept = {name: each for name, each in self.sections.items() if name != WINDOWS}
         return dataclasses.replace(self, sections=kept)
+
+    @property
+    def exemplars(self) -> tuple[Exemplar, ...]:
+        """The steps that were kept whole; empty for older and merged profiles, and without steps.
+
+        Raises:
+            ProfileDataError: the section of the steps is damaged.
+        """
+        table = self._exemplar_table()
+        return () if table is None else table.exemplars
+
+    def lanes(self, exemplar: Exemplar) -> tuple[Lane, ...]:
+        """Return what each thread and each stream of a device did in one of `exemplars`.
+
+        Raises:
+            ProfileDataError: the section of the steps is damaged.
+        """
+        table = self._exemplar_table()
+        return () if table is None else table.lanes(exemplar)
+
+    def _exemplar_table(self) -> ExemplarTable | None:
+        return self.once("exemplars", lambda: ExemplarTable.of(self))
 
     def _window_table(self) -> WindowTable | None:
         return self.once("windows", lambda: WindowTable.of(self))

@@ -13,5 +13,6 @@ SECTION_TITLES: Final = {
     "torch_settings": "settings of PyTorch",
     "native_files": "identities of native libraries",
     "steps": "what ends a step",
+    "exemplars": "steps that were kept whole",
     "windows": "windows of the run (set-up, warm-up, steady state)",
 }

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, STEP_TIME_NS
-from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.store.column import ColumnError, decode_column
 from deepcontext.profiler.model.store.messages import message_class
 
@@ -142,14 +142,14 @@ class WindowTable:
         Raises:
             ProfileDataError: the section is damaged.
         """
-        payload = profile.sections.get(SECTION)
+        payload = profile.sections.get(WINDOWS)
         if payload is None:
             return None
         try:
             message = message_class("WindowTable").FromString(payload)
         except DecodeError as error:
             raise ProfileDataError(
-                f"cannot read '{profile.source or '<memory>'}': section '{SECTION}': not a WindowTable "
+                f"cannot read '{profile.source or '<memory>'}': section '{WINDOWS}': not a WindowTable "
                 f"message ({error}); record the profile again"
             ) from error
         return cls(profile, message)
@@ -272,7 +272,7 @@ class WindowTable:
 
     def _damage(self, what: str) -> ProfileDataError:
         return ProfileDataError(
-            f"cannot read '{self._source}': section '{SECTION}': {what}; the file was written with this "
+            f"cannot read '{self._source}': section '{WINDOWS}': {what}; the file was written with this "
             "error: record the profile again"
         )
 

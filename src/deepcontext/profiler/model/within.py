@@ -23,7 +23,7 @@ from deepcontext.profiler.format.metric import (
     STEP_TIME_NS,
     Aggregation,
 )
-from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 from deepcontext.profiler.model.windows import StepTimes
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # Written when a profile is written, from the number of times that each kernel and copy has.
 _DERIVED: Final = {LAUNCH_COUNT.name: GPU_TIME_NS.name}
 # Findings that a profile holds are about the whole run.
-_OF_RUN: Final = {SECTION, "findings"}
+_OF_RUN: Final = {WINDOWS, "findings"}
 
 
 def profile_within(profile: Model, table: WindowTable, windows: Sequence[Window]) -> Model:

@@ -18,7 +18,7 @@ from deepcontext.profiler.format.own_os import os
 from deepcontext.profiler.format.peaks import cpu_model
 from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import ERROR_MARK
-from deepcontext.profiler.recording import steps_found, windows
+from deepcontext.profiler.recording import exemplars, steps_found, windows
 from deepcontext.profiler.recording.rank import local_rank
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ _NOTES = {
     ("scopes_refused",): "{scopes_refused} scopes and ranges were not recorded, because 512 others "
     "were open on their thread: what ran in them counts as inside the 512th; close them, or look "
     "for generators that are kept without being finished",
+    ("timeline_threads_refused",): "{timeline_threads_refused} threads have no time line: the last "
+    "events of all threads have taken 48 MiB",
+    ("exemplars_refused",): "{exemplars_refused} steps have no time line: those of the others have "
+    "taken 16 MiB",
     ("lost_events",): "memory ran out: {lost_events} events of the profiler's hooks were not "
     "recorded",
     ("clock_steps_back",): "the processor's clock stepped back {clock_steps_back} times: these "
@@ -152,6 +156,7 @@ class Capture:
             **self.sections,
             step_source.SECTION: steps_found.section(self.steps),
             **windows.section(self.reading, node_count),
+            **exemplars.section(self.reading, node_count),
         }
 
     def _metric_messages(self) -> Iterator[dict[str, Any]]:
@@ -200,7 +205,7 @@ class Capture:
             name: value for name, value in self.counters.items() if isinstance(value, int)
         }
         counters |= {"forked_children": self.forked_children, **self.child_counters}
-        counters |= self.reading.cut_costs()
+        counters |= self.reading.cut_costs() | self.reading.exemplar_costs()
         for outcome in self.outcomes.values():
             counters |= outcome.counters
         samples = self.counters["hook_samples"]

@@ -99,6 +99,11 @@ class SessionOptions:
         meaning="track the memory of PyTorch's tensors and JAX's arrays",
         collectors=("memory", "jax"),
     )
+    timeline: bool = _option(
+        default=True,
+        meaning="keep the time line of the 8 slowest steps, of 8 random ones and of those that the program "
+        "marks: at most 64 MiB of memory",
+    )
     holders: bool = _option(
         default=False,
         meaning="look at snapshots and at the end which Python objects hold many of PyTorch's tensors; stops "
@@ -171,6 +176,7 @@ class OptionValues(TypedDict, total=False):
     nccl: bool
     native: bool
     memory: bool
+    timeline: bool
     holders: bool
     cpu_rate: float
     counters: str | Sequence[str]

@@ -97,7 +97,7 @@ class Session:
 
     def _begin(self) -> None:
         try:
-            _native.begin(self._options.node_limit)
+            _native.begin(self._options.node_limit, self._options.timeline)
             for collector in self._collectors:
                 self._start_collector(collector)
             self._usage = ProcessUsage()
@@ -208,12 +208,16 @@ class Session:
 
     # -- marks
 
-    def step(self) -> None:
+    def step(self, *, keep: bool = False) -> None:
         """Mark the end of one step of the program's main loop.
 
         A step takes the time between two marks; the time before the first mark is warm-up.
+
+        Args:
+            keep: keep the time line of the step that ends, whatever its duration; of the steps with
+                this mark, the last 8 are kept.
         """
-        _native.mark_step()
+        _native.mark_step(keep)
         for observer in self._step_observers:
             observer.on_step()
 

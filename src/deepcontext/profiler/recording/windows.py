@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.format import schema, wire
 from deepcontext.profiler.format.metric import Aggregation
-from deepcontext.profiler.format.window_section import SECTION
+from deepcontext.profiler.format.node_sections import WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ def section(reading: TreeReading, node_count: int) -> dict[str, bytes]:
         "estimated": reading.estimated_metrics(),
         "node_count": node_count,
     }
-    return {SECTION: wire.encode("WindowTable", table)}
+    return {WINDOWS: wire.encode("WindowTable", table)}
 
 
 def _messages(reading: TreeReading, windows: list[WindowFacts]) -> Iterator[dict[str, Any]]:

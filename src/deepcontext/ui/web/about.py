@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError, QueryError
-from deepcontext.profiler.format import window_section
+from deepcontext.profiler.format import node_sections
 from deepcontext.profiler.model.job import sections as job_sections
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.basis import Part, basis_of
@@ -125,7 +125,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         tables=_tables(profile),
         # Those of joined ranks are packed, and have views of their own.
         sections=sorted(
-            set(profile.sections).difference(job_sections.ALL, {window_section.SECTION})
+            set(profile.sections).difference(job_sections.ALL, node_sections.NODE_SECTIONS)
         ),
         warnings=list(profile.trust.warnings),
         collectors=[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import rank_collectives, window_section
+from deepcontext.profiler.format import node_sections, rank_collectives
 from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import join_columns
 from deepcontext.profiler.model.job.groups import Groups
@@ -108,6 +108,6 @@ def _sections(parts: Sequence[Part]) -> dict[str, bytes | None]:
             found[name] = collectives.joined([payload for payload in held if payload is not None])
         else:
             # Windows refer to the nodes of one rank's tree.
-            is_shared = len(set(held)) == 1 and name != window_section.SECTION
+            is_shared = len(set(held)) == 1 and name not in node_sections.NODE_SECTIONS
             found[name] = held[0] if is_shared else None
     return found

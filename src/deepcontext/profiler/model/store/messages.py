@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _Proto = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
+    "bool": _Proto.TYPE_BOOL,
     "bytes": _Proto.TYPE_BYTES,
     "double": _Proto.TYPE_DOUBLE,
     "int64": _Proto.TYPE_INT64,
