@@ -90,7 +90,7 @@ def report_seconds(path: Path) -> float:
 
 
 def row(name: str, files: list[Path], output: Path) -> list[str]:
-    words = ["merge", "--joined", "--engine", ENGINE, "-o", str(output), *map(str, files)]
+    words = ["merge", "--engine", ENGINE, "-o", str(output), *map(str, files)]
     done = run(words)
     nodes = len(Profile.load(output).tree)
     return [
@@ -165,7 +165,7 @@ def write_parts(files: list[Path], folder: Path) -> list[Path]:
     for start in range(0, len(files), PART_RANKS):
         path = folder / f"base{start:05}.dcprof"
         names = map(str, files[start : start + PART_RANKS])
-        run(["merge", "--joined", "--engine", "processes:1", "-o", str(path), *names])
+        run(["merge", "--engine", "processes:1", "-o", str(path), *names])
         bases.append(path)
     found = []
     for number in range(PARTS):

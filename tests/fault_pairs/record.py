@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
 from tests.fault_pairs.judging import Verdict, summary, verdict
 from tests.fault_pairs.pairs import HERE, Pair, pairs

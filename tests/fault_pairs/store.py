@@ -11,15 +11,23 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime as dt
+import json
 import shutil
 import sys
+import zlib
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import deepcontext
+from deepcontext.profiler.format import rank_collectives
+from deepcontext.profiler.model.job import sections as job_sections
+from deepcontext.profiler.model.job.packing import pack, unpack
 from deepcontext.profiler.model.profile import Profile
 from tests.fault_pairs.judging import path_of
 from tests.fault_pairs.pairs import HERE, pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROFILES: Final = HERE / "profiles"
 _INDEX = """# Written by store.py: the profiles beside this file, of the programs in ../programs.
@@ -69,12 +77,21 @@ def portable(profile: Profile, folder: Path) -> Profile:
         trust=dataclasses.replace(
             trust, collectors=tuple(collectors), notes=tuple(map(moved, trust.notes))
         ),
-        # Sections with paths are JSON.
-        sections={
-            name: moved(content.decode()).encode() if content[:1] in {b"{", b"["} else content
-            for name, content in profile.sections.items()
-        },
+        sections={name: _moved(name, content, moved) for name, content in profile.sections.items()},
     )
+
+
+def _moved(name: str, content: bytes, moved: Callable[[str], str]) -> bytes:
+    """Return a section with other paths: JSON, of a merged profile with columns or compressed."""
+    if name in job_sections.ALL:
+        packed = unpack(content, name)
+        facts = json.loads(moved(json.dumps(packed.facts)))
+        for row in facts.get("rows", ()):
+            row["hostname"] = ""
+        return pack(facts, packed.columns)
+    if name in rank_collectives.JOINED:
+        return zlib.compress(moved(zlib.decompress(content).decode()).encode())
+    return moved(content.decode()).encode() if content[:1] in {b"{", b"["} else content
 
 
 def store(folder: Path) -> None:

@@ -24,7 +24,6 @@ from deepcontext.profiler.model.grouping import NO_GROUP, Spread, Spreads
 from deepcontext.profiler.summaries.compiled_kernels import fused_at
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
-from deepcontext.profiler.views.pivot import DIMENSIONS, pivots
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.measures import measures, values_of
 from deepcontext.ui.web.columns import fused_kernel
@@ -47,6 +46,7 @@ MOST_NODES: Final = 6_000
 FINER: Final = 4
 _MOST_LINES: Final = 20
 _MOST_KERNELS: Final = 5
+PIVOTS: Final = ("thread", "none", "phase")
 
 
 class Paths:
@@ -69,9 +69,9 @@ class Paths:
         self.at = [self.functions[frame] for frame in tree.frame.tolist()]
         self.phase = [Phase(each) for each in shown_phase(tree).tolist()]
         self.pivot = query.get("pivot") or "thread"
-        if self.pivot not in pivots(profile):
-            known = ", ".join(pivots(profile))
-            raise QueryError(f"cannot split the tree by '{self.pivot}'; this profile has: {known}")
+        if self.pivot not in PIVOTS:
+            known = ", ".join(PIVOTS)
+            raise QueryError(f"cannot split the tree by '{self.pivot}'; known: {known}")
         self._place()
 
     def _place(self) -> None:
@@ -127,10 +127,7 @@ class Paths:
         for edit in filter(None, self.query.get("edits", "").split(",")):
             kind, target = edit.split(":")
             self._edit(kind, int(target), shown, counted)
-        replaced = DIMENSIONS.get(self.pivot)  # each becomes a label
-        return [
-            each and self.at[node][0] is not replaced for node, each in enumerate(shown)
-        ], counted
+        return shown, counted
 
     def _edit(self, kind: str, target: int, shown: list[bool], counted: list[bool]) -> None:
         is_target = self._targets(kind, target)
@@ -159,19 +156,11 @@ class Paths:
 
     def _label(self, node: int) -> int:
         """Return the number of a node's label under the pivot, 0 for none."""
-        if self.pivot == "phase":
-            return self.phase[node] + 1
-        wanted = DIMENSIONS.get(self.pivot)
-        while node and self.at[node][0] is not wanted:
-            node = self.parent[node]
-        return self._label_functions().index(self.at[node]) if node else 0
+        return self.phase[node] + 1 if self.pivot == "phase" else 0
 
     def _label_functions(self) -> list[Function]:
-        if self.pivot == "phase":
-            made = [(FrameKind.PHASE, each.label.replace("_", " "), "", 0) for each in Phase]
-        else:
-            made = [each for each in self.first_frame if each[0] is DIMENSIONS.get(self.pivot)]
-        return [self.at[0], *made]
+        made = [(FrameKind.PHASE, each.label.replace("_", " "), "", 0) for each in Phase]
+        return [self.at[0], *(made if self.pivot == "phase" else ())]
 
     # -- costs
 

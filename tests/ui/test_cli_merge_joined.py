@@ -69,7 +69,7 @@ def test_many_ranks_become_one_tree(
     job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     merged = _merge(tmp_path / "job.dcprof", _files(job))
-    assert "70 ranks joined; next: deepcontext report" in capsys.readouterr().out
+    assert "70 ranks; next: deepcontext report" in capsys.readouterr().out
     one = Profile.load(job / "r0.dcprof")
     paths = {
         (one.path(node), tuple(one.tree.phase[list(one.tree.path(node))].tolist()))
@@ -95,8 +95,8 @@ def test_order_and_number_of_processes_do_not_matter(job: Path, tmp_path: Path) 
 def test_partial_results_are_merged_again(job: Path, tmp_path: Path) -> None:
     files = _files(job)
     whole = _merge(tmp_path / "whole.dcprof", files)
-    _merge(tmp_path / "one.dcprof", files[:30], "--joined")
-    _merge(tmp_path / "two.dcprof", files[30:], "--joined")
+    _merge(tmp_path / "one.dcprof", files[:30])
+    _merge(tmp_path / "two.dcprof", files[30:])
     again = _merge(tmp_path / "job.dcprof", [tmp_path / "one.dcprof", tmp_path / "two.dcprof"])
     for section in SECTIONS:
         assert again.sections[section] == whole.sections[section], section
@@ -140,7 +140,7 @@ def test_other_processes_and_older_results_of_a_folder_are_left_out(
 def test_files_without_a_rank_are_numbered_by_name(tmp_path: Path) -> None:
     for number in range(3):
         random_profile(20 + number).save(tmp_path / f"{number}.dcprof")
-    merged = _merge(tmp_path / "job.dcprof", [tmp_path], "--joined")
+    merged = _merge(tmp_path / "job.dcprof", [tmp_path])
     assert [(row.rank, Path(row.name).name) for row in sections.rows_of(merged)] == [
         (0, "0.dcprof"),
         (1, "1.dcprof"),
@@ -159,9 +159,9 @@ def test_files_without_a_rank_are_numbered_by_name(tmp_path: Path) -> None:
             "belong to different jobs: the first ran 'train.py', the second 'serve.py'",
         ),
         (
-            "side.dcprof",
+            "old.dcprof",
             (),
-            "side.dcprof' is a merged profile already, with the ranks side by side",
+            "old.dcprof' was merged by an older version, which did not join ranks",
         ),
         ("copy.dcprof", ("--engine", "threads"), "unknown engine 'threads'; use 'processes'"),
         ("copy.dcprof", ("--engine", "processes:0"), "names no number of processes"),
@@ -194,9 +194,8 @@ def test_profiles_that_form_no_job_give_one_line(
     first.with_section("again", b"").save(tmp_path / "again.dcprof")
     run = dataclasses.replace(first.run, rank=99, script="serve.py", command=("python", "serve.py"))
     dataclasses.replace(first, run=run).save(tmp_path / "other.dcprof")
-    side = tmp_path / "side.dcprof"
-    assert app.main(["merge", "-o", str(side), *_files(job)[:2]]) == 0
-    capsys.readouterr()
+    run = dataclasses.replace(first.run, rank=ALL_RANKS, ranks=2)
+    dataclasses.replace(first, run=run).save(tmp_path / "old.dcprof")
     output = tmp_path / "job.dcprof"
     options = options or ("--engine", "processes:1")
     words = ["merge", "-o", str(output), *options, *_files(job), str(tmp_path / extra)]

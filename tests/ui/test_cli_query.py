@@ -20,7 +20,6 @@ import pytest
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.format.metric import Aggregation
-from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.sql.database import Database
@@ -148,20 +147,6 @@ def test_the_processes_of_a_job(run_of_two_hosts: Path, capsys: pytest.CaptureFi
     words = ["export", run_of_two_hosts.name, "--format", "parquet", "-o", "-"]
     assert app.main(words) == 2
     assert "becomes a file for each host" in capsys.readouterr().err
-
-
-def test_ranks_side_by_side_have_their_rank(
-    run_of_two_hosts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = {str(path): Profile.load(path) for path in run_of_two_hosts.glob("*/*.dcprof")}
-    merge(files).save("merged.dcprof")
-    sql = (
-        "SELECT rank, sum(exclusive)::BIGINT AS s FROM costs WHERE metric = 'host_time_ns' AND rank "
-        "IS NOT NULL GROUP BY 1"
-    )
-    rows = _query(capsys, sql, "merged.dcprof")
-    total = int(next(iter(files.values())).inclusive("host_time_ns")[0])
-    assert {row["rank"]: row["s"] for row in rows} == dict.fromkeys(range(3), total)
 
 
 def test_a_damaged_file_of_a_job_is_told_and_left_out(

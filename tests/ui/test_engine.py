@@ -16,6 +16,10 @@ import pytest
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation, MetricDescriptor
+from deepcontext.profiler.model.job.artifact import profile_of
+from deepcontext.profiler.model.job.bounds import largest_paths
+from deepcontext.profiler.model.job.joining import join
+from deepcontext.profiler.model.job.part import part_of
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
@@ -23,13 +27,13 @@ from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.lines import by_line, by_python_line
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS
-from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.measures import measure_named, measures
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from tests.synthetic import random_profile
 from tests.ui.conftest import gpu_profile
 from tests.ui.paths import (
     FINER,
+    PIVOTS,
     Paths,
     answered,
     backwards,
@@ -39,7 +43,7 @@ from tests.ui.paths import (
     threshold_of,
     with_descendants,
 )
-from tests.ui.test_web_ranks import joined, made_ranks, side_by_side
+from tests.ui.test_web_ranks import joined, made_ranks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -340,7 +344,7 @@ def switches(random: np.random.Generator, profile: Profile) -> dict[str, str]:
         "library": random.choice(["", "1"]),
         "lines": random.choice(["", "1"]),
         "phase": random.choice(["", *PHASES]),
-        "pivot": random.choice(pivots(profile)),
+        "pivot": random.choice(PIVOTS),
         "edits": ",".join(edits),
         "px": str(random.choice([3, 100, 1536])),
     }
@@ -500,34 +504,6 @@ def test_an_engine_that_warmed_up_answers_alike(engine: Engine, name: str) -> No
     assert ("error" in answers[0]) == (name == "no metric")
 
 
-def test_a_tree_is_split_by_many_ranks(engine: Engine, make_profile: Any) -> None:
-    # More than the engine handles at once.
-    ranks, parents, frames = 70, [0], [Frame(FrameKind.ROOT, "")]
-    times: dict[int, int] = {}
-    for rank in range(ranks):
-        top = len(parents)
-        parents += [0, top, top + 1, top + 2, top + 1]
-        frames += [
-            Frame(FrameKind.RANK, f"rank {rank}", line=rank),
-            Frame(FrameKind.THREAD, "MainThread"),
-            Frame(FrameKind.SCOPE, "step"),
-            Frame(FrameKind.OPERATOR, f"aten::op_{rank % 7}"),
-            Frame(FrameKind.OPERATOR, "aten::mm"),
-        ]
-        times |= {top + 3: rank + 1, top + 4: 2}
-    profile = make_profile(parents, frames, host_time_ns=times)
-    copies = [str(label * len(profile.tree) + 3) for label in (1, 31, 32, 33, ranks, ranks + 1)]
-    split = {"pivot": "rank"}
-    answers = compare(
-        engine,
-        opened(profile),
-        [("flame", split), *(("node", {**split, "source": copy}) for copy in copies)],
-    )
-    assert answers[0]["nodes"]["depth"].count(1) == ranks
-    assert answers[2]["values"][0]["inclusive"] == 31
-    assert "error" in answers[-1]
-
-
 def test_kernels_of_a_gpu(engine: Engine, make_profile: Any) -> None:
     profile = gpu_profile(make_profile, with_operator=True)
     profiles = opened(profile, profile)
@@ -552,7 +528,7 @@ REFUSALS: Final = {
     "flame?hidden=paint": "no layer 'paint'",
     "flame?phase=lunar": "no phase 'lunar'",
     "flame?pivot=moon": "cannot split the tree by 'moon'",
-    "flame?pivot=rank": "this profile has: thread, none, phase",
+    "flame?pivot=rank": "known: thread, none, phase",
     "flame?edits=hide:99999": "no frame 99999",
     "flame?edits=hide:": "cannot read the edit",
     "flame?edits=hide:-1": "cannot read the edit",
@@ -686,29 +662,14 @@ def values_by_rank(
     return rows
 
 
-@pytest.mark.parametrize("lines", ["", "1"])
-@pytest.mark.parametrize("hidden", ["", "operator", "python,module"])
-def test_values_of_ranks_side_by_side_are_those_of_their_own_trees(
-    engine: Engine, lines: str, hidden: str
-) -> None:
-    ranks = [
-        dataclasses.replace(each, run=dataclasses.replace(each.run, rank=rank, ranks=3))
-        for rank in range(3)
-        for each in [random_profile(300, seed=rank, depth=12)]
-    ]
-    query = {"lines": lines, "hidden": hidden, "library": "1"}
-    for found, values in values_by_rank(engine, side_by_side(ranks), ranks, query):
-        assert found["values"] == values
-        assert found["spread"]["mean"] == pytest.approx(sum(values) / 3)
-        assert found["spread"]["most"] == max(values)
-        assert values[found["spread"]["mostRank"]] == max(values)
-
-
 def test_values_of_joined_ranks_are_those_of_their_own_trees_where_known(engine: Engine) -> None:
     ranks = made_ranks(5, 6_000)
     query = {"lines": "1", "library": "1"}
+    part = join([part_of(each, each.run.rank) for each in ranks])
+    columns = part.columns.only(largest_paths(part, 1_000))
+    job = profile_of(dataclasses.replace(part, columns=columns))
     kept = stored = 0
-    for found, values in values_by_rank(engine, joined(ranks), ranks, query):
+    for found, values in values_by_rank(engine, job, ranks, query):
         if found["values"] is not None:
             kept += 1
             # Smaller paths below count as if each rank had the share that it has of the kept path.

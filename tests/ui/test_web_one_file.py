@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
 from deepcontext.ui.web.one_file import make_page

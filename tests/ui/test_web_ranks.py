@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import gzip
 import json
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,8 @@ from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.job import sections
-from deepcontext.profiler.model.job.artifact import profile_of
-from deepcontext.profiler.model.job.bounds import bounded
 from deepcontext.profiler.model.job.columns import decode
-from deepcontext.profiler.model.job.joining import join
-from deepcontext.profiler.model.job.part import part_of
-from deepcontext.profiler.model.merging import merge
-from deepcontext.profiler.summaries import joined_ranks
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import by_lateness
@@ -58,13 +54,8 @@ def made_ranks(count: int, nodes: int = 200) -> list[Profile]:
     return found
 
 
-def side_by_side(ranks: list[Profile]) -> Profile:
-    return merge({str(rank): profile for rank, profile in enumerate(ranks)})
-
-
 def joined(ranks: list[Profile]) -> Profile:
-    """Join ranks as `deepcontext merge` does: values of each rank at 1,000 paths."""
-    return profile_of(bounded(join([part_of(each, each.run.rank) for each in ranks]), spare=1))
+    return merge({str(rank): profile for rank, profile in enumerate(ranks)})
 
 
 def unpacked(packed: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -83,8 +74,8 @@ def unpacked(packed: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_times_are_those_of_the_report_and_parts_add_up() -> None:
-    profile = side_by_side(made_ranks(3))
-    answer = ranks_answer(profile, [])
+    profile = joined(made_ranks(3))
+    answer = ranks_answer(profile)
     rows = rank_summary.by_rank(profile)
     assert [row.rank for row in answer.rows] == [0, 1, 2]
     for row, shown in zip(rows, answer.rows, strict=True):
@@ -113,7 +104,7 @@ def test_loading_data_is_a_part_of_its_own(make_profile: MakeProfile) -> None:
         tree = dataclasses.replace(made.tree, phase=phase)
         run = dataclasses.replace(made.run, rank=rank, ranks=2)
         ranks.append(dataclasses.replace(made, tree=tree, run=run))
-    answer = ranks_answer(side_by_side(ranks), [])
+    answer = ranks_answer(joined(ranks))
     assert [row.parts_ns for row in answer.rows] == [[700, 0, 0, 300], [700, 0, 0, 301]]
     assert [row.operator_ns for row in answer.rows] == [1000, 1001]
 
@@ -121,13 +112,13 @@ def test_loading_data_is_a_part_of_its_own(make_profile: MakeProfile) -> None:
 def test_many_ranks_are_the_slowest_typical_ones_and_a_histogram() -> None:
     ranks = made_ranks(70, 40)
     profile = joined(ranks)
-    answer = ranks_answer(profile, [])
-    ordered = joined_ranks.slowest(joined_ranks.rows(profile))
+    answer = ranks_answer(profile)
+    ordered = rank_summary.slowest(rank_summary.by_rank(profile))
     names = [row.name for row in answer.rows]
     assert names == ["slowest"] * 10 + ["typical"] * 10 + ["least", "median", "most"]
     assert [row.rank for row in answer.rows[:10]] == [row.rank for row in ordered[:10]]
     assert [row.rank for row in answer.rows[10:20]] == [row.rank for row in ordered[30:40]]
-    work = [joined_ranks.working_ns(row) for row in ordered]
+    work = [rank_summary.working_ns(row) for row in ordered]
     assert answer.rows[-1].working_ns == work[0]
     assert answer.rows[-3].working_ns == work[-1]
     assert answer.bins is not None
@@ -140,13 +131,13 @@ def test_many_ranks_are_the_slowest_typical_ones_and_a_histogram() -> None:
     ("count", "fact"), [(1, "1 on 1 host, 10.0 s elapsed"), (9, "9 on 2 hosts, 10.0 s elapsed")]
 )
 def test_the_head_counts_ranks_and_hosts(count: int, fact: str) -> None:
-    answer = ranks_answer(joined(made_ranks(count)), [])
+    answer = ranks_answer(joined(made_ranks(count)))
     assert answer.fact == fact
     assert ("only one rank" in answer.late_note) == (count == 1)
 
 
 def test_few_joined_ranks_are_listed_each() -> None:
-    answer = ranks_answer(joined(made_ranks(4)), [])
+    answer = ranks_answer(joined(made_ranks(4)))
     assert [row.rank for row in answer.rows] == [0, 1, 2, 3]
     assert answer.bins is None
     assert "no rank recorded single collectives" in answer.late_note
@@ -172,7 +163,7 @@ def test_late_ranks_and_communication_are_those_of_the_report(make_profile: Make
         [(n, 1000 + 400 * (rank == 0), 100 * rank, 0, 4096) for n in range(40)] for rank in (0, 1)
     ]
     profile = job(make_profile, *rows)
-    answer = ranks_answer(profile, [])
+    answer = ranks_answer(profile)
     found = by_lateness(profile)
     assert found is not None
     assert [
@@ -200,14 +191,14 @@ def test_a_job_without_late_ranks_says_why(
     make_profile: MakeProfile, content: Mapping[str, Any], reason: str
 ) -> None:
     rows = [[(0, 10, 1)], [(0, 20, 1)]]
-    answer = ranks_answer(job(make_profile, *rows, content=content), [])
+    answer = ranks_answer(job(make_profile, *rows, content=content))
     assert answer.late == []
     assert reason in answer.late_note
     assert reason in answer.exchanges_note
 
 
 def test_ranks_without_collectives_say_so() -> None:
-    answer = ranks_answer(side_by_side(made_ranks(2)), [])
+    answer = ranks_answer(joined(made_ranks(2)))
     assert "no rank recorded single collectives" in answer.late_note
 
 
@@ -215,7 +206,7 @@ def test_server_and_file_have_the_same_ranks_and_only_merged_profiles_have_them(
     ranks = made_ranks(2)
     profiles = OpenProfiles([
         OpenProfile.of_memory(ranks[0], "one"),
-        OpenProfile.of_memory(side_by_side(ranks), "all"),
+        OpenProfile.of_memory(joined(ranks), "all"),
     ])
     assert [each.ranks for each in about(profiles).profiles] == [0, 2]
     client = create_app(profiles, ViewSettings("t")).test_client()
@@ -229,7 +220,9 @@ def test_server_and_file_have_the_same_ranks_and_only_merged_profiles_have_them(
 
 def test_a_damaged_section_is_an_answer_of_both(make_profile: MakeProfile) -> None:
     profile = job(make_profile, [(0, 10, 1)], [(0, 20, 1)])
-    damaged = profile.with_section(rank_collectives.SECTION, b'{"ranks": {"0": {}, "1": {}}}')
+    damaged = profile.with_section(
+        f"joined_{rank_collectives.SECTION}", zlib.compress(b'{"ranks": {"0": {}, "1": {}}}')
+    )
     with pytest.raises(ProfileDataError):
         packed_ranks(damaged, level=1)
     profiles = OpenProfiles([OpenProfile.of_memory(damaged, "all")])

@@ -99,7 +99,6 @@ export interface ProfileAnswer {
   measures: Measure[];
   layers: string[];
   phases: string[];
-  pivots: string[];
   ranks: number;
   roofline: boolean;
   tables: string[];
@@ -164,11 +163,10 @@ export interface AboutAnswer {
   compared: number;
 }
 
-/** One rank of a merged profile; `file` is the name of its own profile, "" where not known. `node` is the rank's node where ranks are side by side, else -1. */
+/** One rank of a merged profile; `file` is the name of its own profile, "" where not known. */
 export interface RankName {
   rank: number;
   host: string;
-  node: number;
   file: string;
 }
 
@@ -240,7 +238,7 @@ export interface RankLine {
   by_rank_ns: number[];
 }
 
-/** The ranks of a merged profile. The notes say what figures are, or why there are none. `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms: code c is exp((c - 1) * `step`), 0 is none; empty where ranks are side by side. */
+/** The ranks of a merged profile. The notes say what figures are, or why there are none. `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms: code c is exp((c - 1) * `step`), 0 is none. */
 export interface RanksAnswer {
   fact: string;
   note: string;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries import joined_ranks
+from deepcontext.profiler.summaries import ranks
 from deepcontext.ui.format import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.communication import Exchange
     from deepcontext.profiler.summaries.late_ranks import LateRanks
 
-RANKS: Final = "running on any thread, waiting on the main thread; ranks wait for slower ones"
-JOINED_RANKS: Final = "working: in operators, and running between them; ranks wait for slower ones"
+RANKS: Final = "working: in operators, and running between them; ranks wait for slower ones"
 COMPILED: Final = "waiting for slower ranks, at least: more than the rank with the least time"
 COMMUNICATION: Final = (
     "transfer: of the ranks that came last; waiting for them: mean over the members; exposed: not "
@@ -29,8 +28,8 @@ _FEW: Final = 2
 
 
 def ranks_fact(profile: Profile) -> str:
-    """Return ``"1,024 on 128 hosts, 9.80 s to 10.2 s elapsed"``; "" without joined ranks."""
-    rows = joined_ranks.rows(profile)
+    """Return ``"1,024 on 128 hosts, 9.80 s to 10.2 s elapsed"``; "" for one process."""
+    rows = ranks.by_rank(profile)
     if not rows:
         return ""
     hosts = len({row.hostname for row in rows if row.hostname})

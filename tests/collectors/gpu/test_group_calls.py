@@ -23,7 +23,7 @@ from deepcontext import _native
 from deepcontext.collectors.gpu.nvidia import NvidiaGpu
 from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.collectors.torch.operators import TorchOperators
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import by_lateness
 

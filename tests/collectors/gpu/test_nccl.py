@@ -23,7 +23,7 @@ from deepcontext import _native
 from deepcontext.collectors.gpu.nccl import VARIABLE, Nccl
 from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.profiler.format.status import Status
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.recording.options import SessionOptions
 from deepcontext.profiler.recording.session_manager import SessionManager
 from deepcontext.profiler.summaries.nccl import by_algorithm

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.analyzers import run_analyzers
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries import collectives
 from deepcontext.profiler.summaries.communication import by_operation

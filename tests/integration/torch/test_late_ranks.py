@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import LateRanks, by_lateness

@@ -244,7 +244,7 @@ def test_sessions_have_windows_of_their_own(record: Any) -> None:
 
 
 def test_a_merged_job_says_that_its_windows_are_left_out(tmp_path: Path, record: Any) -> None:
-    from deepcontext.profiler.model.merging import merge
+    from deepcontext.profiler.model.job.fold import merge
 
     profile = record(set_up_and_train, 5).profile
     merged = merge({"a": profile, "b": profile})

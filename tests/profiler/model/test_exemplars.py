@@ -12,7 +12,7 @@ from deepcontext.profiler.format import wire
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.node_sections import EXEMPLARS
 from deepcontext.profiler.model.exemplars import ExemplarReason
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from tests.kept_steps import lane, step, with_steps
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import pytest
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.summaries import collectives
 
@@ -99,23 +100,21 @@ def test_the_opcode_decides_where_it_is_known(
 
 
 def test_a_rank_waits_for_what_it_exceeds_the_least(make_profile: MakeProfile) -> None:
-    frames = [Frame(FrameKind.ROOT, "")]
-    parents = [0]
-    times: dict[int, int] = {}
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.HLO, "psum.1"),
+        Frame(FrameKind.HLO, "dot.1"),
+    ]
+    ranks = {}
     for rank, seconds in enumerate((3, 1, 0)):
-        top = len(frames)
-        frames += [
-            Frame(FrameKind.RANK, f"rank {rank}", "", rank),
-            Frame(FrameKind.HLO, "psum.1"),
-            Frame(FrameKind.HLO, "dot.1"),
-        ]
-        parents += [0, top, top]
-        times |= {top + 1: seconds * SECOND, top + 2: 5 * SECOND}
-    profile = with_device_time(make_profile(parents, frames), times)
-    assert collectives.by_rank(profile) == (
-        collectives.CollectiveTime(0, 3 * SECOND, 2 * SECOND),
-        collectives.CollectiveTime(1, SECOND, 0),
-    )
+        times = {1: seconds * SECOND, 2: 5 * SECOND}
+        made = with_device_time(make_profile([0, 0, 0], frames), times)
+        run = dataclasses.replace(made.run, rank=rank, ranks=3)
+        ranks[str(rank)] = dataclasses.replace(made, run=run)
+    first, second = collectives.by_rank(merge(ranks))
+    assert (first.rank, second.rank, second.waiting_ns) == (0, 1, 0)
+    assert first.total_ns == pytest.approx(3 * SECOND, rel=1e-3)
+    assert first.waiting_ns == pytest.approx(2 * SECOND, rel=2e-3)
 
 
 def test_one_process_cannot_tell_waiting_from_transfer(make_profile: MakeProfile) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
@@ -20,7 +19,7 @@ from deepcontext.ui.format import format_bytes, format_count, format_ns, format_
 from tests.ui.browser.conftest import ROOT, WHERE, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.ui.browser.conftest import Opened
@@ -220,46 +219,6 @@ def test_collapsing_keeps_the_cost_with_the_function(opened: Opened) -> None:
     assert re.search(rf"self\s+{re.escape(value)}", tip)
     opened.page.click("button:has-text('whole tree')")
     opened.page.wait_for_selector(".crumbs", state="detached")
-
-
-@pytest.fixture
-def spread_out(open_on: OpenOn, make_profile: Any, tmp_path: Path) -> Iterator[Opened]:
-    """Open a merged run of two ranks, with scopes named as if they were dimensions."""
-    frames, parents = [Frame(FrameKind.ROOT, "")], [0]
-    costs: dict[int, int] = {}
-
-    def add(parent: int, kind: FrameKind, name: str) -> int:
-        frames.append(Frame(kind, name))
-        parents.append(parent)
-        return len(frames) - 1
-
-    for rank in range(2):
-        above = add(0, FrameKind.RANK, f"rank {rank}")
-        thread = add(above, FrameKind.THREAD, "MainThread")
-        for step in range(3):
-            inside = add(add(thread, FrameKind.SCOPE, f"step {step}"), FrameKind.OPERATOR, "mm")
-            costs[add(inside, FrameKind.KERNEL, "gemm")] = (rank + 1) * (step + 1) * 1000
-    profile = make_profile(parents, frames, host_time_ns=costs)
-    path = tmp_path / "ranks.dcprof"
-    profile.save(path)
-    with serving(path) as address, open_on(address, profile) as each:
-        yield each
-
-
-def test_the_tree_of_a_merged_profile_can_be_split_by_rank(spread_out: Opened) -> None:
-    spread_out.go("shape=tree")
-    # At first the tree is split by thread: wait, because the rows change while it loads.
-    spread_out.page.wait_for_selector(".grid-row:has-text('MainThread')")
-    spread_out.page.select_option(".field:has-text('Split by') select", "rank")
-    spread_out.page.wait_for_selector(".grid-row:has-text('MainThread')", state="detached")
-    spread_out.page.wait_for_selector(".grid-row[aria-level='2']:has-text('rank ')")
-    frames = {each.name for each in spread_out.profile.frames if each.kind is FrameKind.RANK}
-    rows = spread_out.page.locator(".grid-row[aria-level='2']").all_inner_texts()
-    assert len(rows) == len(frames)
-    for name in frames:
-        value = spread_out.profile.query().under(name).total(METRIC)
-        row = next(text for text in rows if f"{name}\n" in text)
-        assert format_value(value, "ns") in row
 
 
 def test_a_tree_without_threads_begins_with_the_module(opened: Opened) -> None:

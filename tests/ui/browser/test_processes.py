@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.processes import processes_of
 from deepcontext.profiler.summaries.roles import Role

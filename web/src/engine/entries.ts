@@ -24,20 +24,9 @@ interface Masks {
   readonly counted: Uint8Array;
 }
 
-export function entriesOf(
-  profile: Profile,
-  functions: Functions,
-  options: TreeOptions,
-  replaced: Uint8Array | null,
-): Entries {
+export function entriesOf(profile: Profile, functions: Functions, options: TreeOptions): Entries {
   const masks = selection(profile, functions, options);
-  const { ofNode } = functions;
-  if (replaced) {
-    for (let node = 0; node < ofNode.length; node++) {
-      if (replaced[ofNode[node]]) masks.shown[node] = 0;
-    }
-  }
-  return joined(profile.tree.parent, ofNode, masks);
+  return joined(profile.tree.parent, functions.ofNode, masks);
 }
 
 function joined(above: Int32Array, func: Int32Array, { shown, counted }: Masks): Entries {

@@ -1,6 +1,6 @@
 // What a question asks: which tree of which profile, and which cost.
 
-import type { Query } from "../model/question";
+import { PIVOTS, type Query } from "../model/question";
 import { Refusal } from "../refusal";
 import type { ProfileFacts } from "./profile";
 
@@ -39,12 +39,16 @@ export function treeOptions(query: Query, facts: ProfileFacts): TreeOptions {
   if (query.phase && phase < 0) {
     refuse(`no phase '${query.phase}'; known: ${facts.phases.join(", ")}`);
   }
+  const pivot = query.pivot || PIVOTS[0];
+  if (!PIVOTS.includes(pivot)) {
+    refuse(`cannot split the tree by '${pivot}'; known: ${PIVOTS.join(", ")}`);
+  }
   return {
     hidden,
     library: query.library === "1",
     byLine: query.lines === "1",
     phase,
-    pivot: query.pivot || "thread",
+    pivot,
     edits: words(query.edits).map(readEdit),
   };
 }

@@ -39,8 +39,6 @@ export interface ProfileFacts {
   readonly phases: readonly string[];
   readonly shown_phase: readonly number[];
   readonly listed_phases: readonly number[];
-  readonly pivots: readonly string[];
-  readonly dimensions: Readonly<Record<string, number>>;
   readonly measures: readonly Measure[];
   readonly totals: readonly string[];
   readonly other: readonly OtherMetric[];

@@ -1,8 +1,7 @@
-// Split a tree by labels: each label gets a copy of the paths that lead to nodes with that label.
+// Split a tree by phases: each phase is a label and gets a copy of the paths that lead to nodes with that label.
 
 import { doubled } from "./doubled";
 import { OUTSIDE } from "./entries";
-import type { Labels } from "./pivot";
 import { type Numbers, Tree } from "./tree";
 
 /** A tree, and where the nodes of the profile are in it. */
@@ -16,34 +15,31 @@ export interface Placed {
   readonly starts: readonly number[];
 }
 
-/** Labels are handled together, one a bit. */
-const TOGETHER = 32;
+/** Bits of a byte: a label each. */
+const BITS = 8;
 
-/** Siblings keep their order. A label's own node is its copy of the root. Changes `whole.chargedTo`. */
-export function splitBy(whole: Placed, { ofNode, from: first, functions }: Labels): Placed {
+/**
+ * Siblings keep their order. A label's own node is its copy of the root. Changes `whole.chargedTo`.
+ *
+ * Takes the label of each node, from 1, and the function that represents each label; the first is the root's.
+ */
+export function splitBy(whole: Placed, ofNode: Numbers, functions: readonly number[]): Placed {
   const { chargedTo } = whole;
-  const starts: number[] = [];
-  let made: Copies = { above: NONE, func: NONE, first: NONE };
-  for (let from = 0; from < functions.length; from += TOGETHER) {
-    const own = functions.slice(from, from + TOGETHER);
-    const wanted = wantedBy(whole, ofNode, from - first);
-    let end = made.above.length;
-    const next = wanted.copies.map((count) => {
-      end += count;
-      return end - count;
-    });
-    starts.push(...next.subarray(0, own.length));
-    made = {
-      above: extended(made.above, end),
-      func: extended(made.func, end),
-      first: extended(made.first, end),
-    };
-    own.forEach((func, bit) => {
-      if (wanted.copies[bit]) made.func[next[bit]] = func;
-    });
-    copy(whole, wanted, ofNode, from - first, next, made, chargedTo);
-  }
-  return { tree: Tree.fromParents(made.above, made.func), first: made.first, chargedTo, starts };
+  const wanted = wantedBy(whole, ofNode);
+  let end = 0;
+  const next = wanted.copies.map((count) => {
+    end += count;
+    return end - count;
+  });
+  const starts = Array.from(next.subarray(0, functions.length));
+  const above = new Int32Array(end);
+  const func = new Int32Array(end);
+  const first = new Int32Array(end);
+  functions.forEach((each, label) => {
+    if (wanted.copies[label]) func[starts[label]] = each;
+  });
+  copy(whole, wanted, ofNode, next, { above, func, first });
+  return { tree: Tree.fromParents(above, func), first, chargedTo, starts };
 }
 
 interface Copies {
@@ -54,7 +50,7 @@ interface Copies {
 
 interface Wanted {
   /** The labels that occur at or below each node, as bits. */
-  readonly labels: Int32Array;
+  readonly labels: Uint8Array;
   /** How many copies each label needs. */
   readonly copies: Int32Array;
   /** Nodes of the profile, counted from 1: the first that is charged to each node, and after each the next. */
@@ -62,77 +58,63 @@ interface Wanted {
   readonly following: Int32Array;
 }
 
-const NONE = new Int32Array(0);
-
-function extended(column: Int32Array, length: number): Int32Array {
-  const wide = new Int32Array(length);
-  wide.set(column);
-  return wide;
-}
-
-function wantedBy({ tree, chargedTo }: Placed, ofNode: Numbers, from: number): Wanted {
+function wantedBy({ tree, chargedTo }: Placed, ofNode: Numbers): Wanted {
   const { parent } = tree;
-  const labels = new Int32Array(parent.length);
+  const labels = new Uint8Array(parent.length);
   const charged = new Int32Array(parent.length);
   const following = new Int32Array(chargedTo.length);
   for (let node = 0; node < chargedTo.length; node++) {
-    const bit = ofNode[node] - from;
     const to = chargedTo[node];
-    if (to === OUTSIDE || bit < 0 || bit >= TOGETHER) continue;
-    labels[to] |= 1 << bit;
+    if (to === OUTSIDE) continue;
+    labels[to] |= 1 << ofNode[node];
     following[node] = charged[to];
     charged[to] = node + 1;
   }
-  if (from <= 0) labels[0] |= 1;
+  labels[0] |= 1;
   // How often each byte occurs, because a loop over the bits of all nodes takes longer.
-  const bytes = new Int32Array(4 << 8);
+  const bytes = new Int32Array(1 << BITS);
   for (let node = parent.length - 1; node >= 0; node--) {
-    const own = labels[node];
-    if (node > 0) labels[parent[node]] |= own;
-    bytes[own & 0xff]++;
-    for (let rest = own >>> 8, row = 0x100; rest; rest >>>= 8, row += 0x100)
-      bytes[row | (rest & 0xff)]++;
+    if (node > 0) labels[parent[node]] |= labels[node];
+    bytes[labels[node]]++;
   }
-  const copies = new Int32Array(TOGETHER);
+  const copies = new Int32Array(BITS);
   bytes.forEach((count, at) => {
-    for (let bit = 0; bit < 8; bit++) if (at & (1 << bit)) copies[8 * (at >> 8) + bit] += count;
+    for (let bit = 0; bit < BITS; bit++) if (at & (1 << bit)) copies[bit] += count;
   });
   return { labels, copies, charged, following };
 }
 
 /** Make the copies of all nodes, and charge them; `next` is where the next copy of each label stands. */
 function copy(
-  { tree, first }: Placed,
+  { tree, first, chargedTo }: Placed,
   { labels, charged, following }: Wanted,
   ofNode: Numbers,
-  from: number,
   next: Int32Array,
   made: Copies,
-  chargedTo: Int32Array,
 ): void {
   const { parent, frame } = tree;
   const { above, func } = made;
   // The nodes from the root down to this one, and the last copies of each.
   const path: number[] = [];
-  let last = new Int32Array(TOGETHER << 4);
+  let last = new Int32Array(BITS << 4);
   let depth = -1;
   for (let node = 0; node < labels.length; node++) {
     while (depth >= 0 && path[depth] !== parent[node]) depth--;
     path[++depth] = node;
-    const row = TOGETHER * depth;
+    const row = BITS * depth;
     if (row === last.length) last = doubled(last);
     for (let bits = labels[node]; bits; bits &= bits - 1) {
       const bit = 31 - Math.clz32(bits & -bits);
       const id = next[bit]++;
       last[row + bit] = id;
       if (node > 0) {
-        above[id] = last[row - TOGETHER + bit];
+        above[id] = last[row - BITS + bit];
         func[id] = frame[node];
         made.first[id] = first[node];
       }
     }
     for (let each = charged[node]; each; each = following[each - 1]) {
-      chargedTo[each - 1] = last[row + ofNode[each - 1] - from];
+      chargedTo[each - 1] = last[row + ofNode[each - 1]];
     }
   }
 }

@@ -4,7 +4,6 @@ import { entriesOf, OUTSIDE } from "./entries";
 import { Functions } from "./functions";
 import { merge } from "./merge";
 import { ALL_PHASES, refuse, type TreeOptions } from "./options";
-import { labels } from "./pivot";
 import type { Profile } from "./profile";
 import { type Placed, splitBy } from "./split";
 import { Spreads } from "./spreads";
@@ -27,20 +26,14 @@ export class TopDown {
 
   static of(profile: Profile, options: TreeOptions): TopDown {
     const functions = Functions.of(profile, options.byLine);
-    const split = labels(profile, functions, options.pivot);
-    const { parent, func, source, chargedTo, shown } = entriesOf(
-      profile,
-      functions,
-      options,
-      split?.replaced ?? null,
-    );
+    const { parent, func, source, chargedTo, shown } = entriesOf(profile, functions, options);
     const { tree, ofEntry, first } = merge(parent, func, functions.length);
     for (let node = 0; node < chargedTo.length; node++) {
       if (chargedTo[node] !== OUTSIDE) chargedTo[node] = ofEntry[chargedTo[node]];
     }
     for (let node = 0; node < first.length; node++) first[node] = source[first[node]];
     const whole = { tree, chargedTo, first, starts: [0] };
-    const placed = split ? splitBy(whole, split) : whole;
+    const placed = options.pivot === "phase" ? byPhase(whole, profile, functions) : whole;
     return new TopDown(profile, functions, options, { ...placed, shown });
   }
 
@@ -181,4 +174,10 @@ export class TopDown {
       (phase === ALL_PHASES || this.profile.shownPhase[node] === phase)
     );
   }
+}
+
+function byPhase(whole: Placed, profile: Profile, functions: Functions): Placed {
+  const ofPhases = profile.facts.phases.map((_, phase) => functions.ofPhase(phase));
+  const labels = profile.shownPhase.map((phase) => phase + 1);
+  return splitBy(whole, labels, [functions.ofNode[0], ...ofPhases]);
 }

@@ -1,7 +1,7 @@
 // What each rank spent at the nodes of a tree.
 //
-// Side by side, each rank has nodes of its own. Of joined ranks, Python wrote what each spent at the
-// largest paths, without those of these paths that lie below, and the largest value at every path.
+// Python wrote what each rank spent at the largest paths, without those of these paths that lie below, and
+// the largest value at every path.
 
 import type { RanksAnswer } from "../api_types";
 import type { Container } from "../engine/container";
@@ -29,15 +29,6 @@ export class ByRank {
   /** Null where values of single ranks are not kept for a measure. */
   static of(view: TopDown, ranks: Ranks, measure: string): ByRank | null {
     const { names, metrics } = ranks.header;
-    const { tree } = view.profile;
-    if (names[0].node >= 0) {
-      const values = view.profile.values(measure);
-      return new ByRank(view, ranks, measure, (rank, charge) => {
-        const { node: start } = names[rank];
-        const end = tree.endOf(start);
-        for (let node = start; node < end; node++) charge(node, values[node]);
-      });
-    }
     const index = metrics.indexOf(measure);
     if (index < 0 || view.options.phase !== ALL_PHASES) return null;
     const { node, values } = kept(ranks, index);

@@ -16,7 +16,7 @@ const ORDERS = ["by number", "by value"] as const;
 export function Strip(props: { layout: Layout; node: number }) {
   const { layout, node } = props;
   const chosen = layout.source[node];
-  // The path in all ranks and threads: also where the tree is split by them, or shows one rank.
+  // The path in all threads: also where the tree is split by them, or shows one.
   const edits = place.value.edits.filter(({ kind }) => kind !== "root");
   const query = {
     ...tree.value,

@@ -2,6 +2,9 @@
 
 export type Query = Record<string, string>;
 
+/** What the first level of a tree can show; the first is the default. */
+export const PIVOTS: readonly string[] = ["thread", "none", "phase"];
+
 /** Return `section?name=memory`; what is empty is left out. */
 export function spelling(what: string, query: Query): string {
   const text = new URLSearchParams(Object.entries(query).filter(([, value]) => value)).toString();

@@ -3,6 +3,7 @@
 import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
+import { PIVOTS } from "../model/question";
 import { asTable, dark, go, measure, place, profile, showAs } from "../state";
 import { isSpreadKnown } from "./later_views";
 import { Check, Select, words } from "./parts";
@@ -59,9 +60,7 @@ export function Toolbar() {
           <Select
             label="Split by"
             value={place.value.pivot}
-            options={current.pivots.map(
-              (each) => [each, each === "none" ? "nothing" : each] as const,
-            )}
+            options={PIVOTS.map((each) => [each, each === "none" ? "nothing" : each] as const)}
             onChoose={(pivot) => go({ pivot })}
           />
           <Select

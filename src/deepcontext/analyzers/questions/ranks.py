@@ -24,11 +24,9 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
-from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries import collectives, time_between_operators
-from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries import collectives, ranks, time_between_operators
 from deepcontext.profiler.summaries.late_places import late_places
 from deepcontext.profiler.summaries.late_ranks import by_lateness
 from deepcontext.profiler.summaries.lines import UserLines
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.late_places import LatePlace
     from deepcontext.profiler.summaries.late_ranks import LateRanks, RankDelays
     from deepcontext.profiler.summaries.ranks import UnevenLine
-
-    Ranks = Sequence[tuple[int, int]]
 
 _MOST: Final = 5
 # Share of a rank's elapsed time without set-up, of one rank (starting and importing differ by less between
@@ -77,12 +73,11 @@ def find(profile: Profile) -> Iterator[Cause]:
     known = {each.evidence["rank"] for each in uneven}
     if late is None:
         return
-    nodes = {rank: int(node) for rank, node in rank_summary.rank_nodes(profile)}
     for row, place in late.late:
         if place is not None or row.rank not in known:
             is_rare = row.longest_ns >= _RARE * row.caused_ns
             key = "rank_comes_last_rarely" if is_rare else "rank_comes_last"
-            yield _late_cause(profile, key, late, [row], place, nodes)
+            yield _late_cause(profile, key, late, [row], place)
     together = sum(row.caused_ns for row in late.delays.rows)
     if (
         not late.late
@@ -91,33 +86,33 @@ def find(profile: Profile) -> Iterator[Cause]:
         >= max(_LEAST_NS, _LEAST_TOGETHER * late.working_ns)
     ):
         place = _common_place(profile, late.delays)
-        yield _late_cause(profile, "ranks_late_in_turn", late, late.delays.rows, place, nodes)
+        yield _late_cause(profile, "ranks_late_in_turn", late, late.delays.rows, place)
 
 
 def _uneven(profile: Profile) -> Iterator[Cause]:
     """Return the lines that take longer on one rank, while the other ranks wait."""
-    ranks = rank_summary.rank_nodes(profile)
-    elapsed_ns = profile.run.wall_ns // (len(ranks) or 1)
-    if not ranks or elapsed_ns < source_locations.LEAST_TOTAL_NS:
+    rows = ranks.by_rank(profile)
+    elapsed_ns = profile.run.wall_ns // (len(rows) or 1)
+    if not rows or elapsed_ns < source_locations.LEAST_TOTAL_NS:
         return
     least = max(_LEAST_NS, _LEAST_SHARE * _without_setup(profile, elapsed_ns))
-    for peers in _peers(profile, ranks):
-        for line in rank_summary.uneven_lines(profile, _MOST, _working_ns(profile), peers):
+    for peers in _peers(profile):
+        for line in ranks.uneven_lines(profile, _MOST, _working_ns(profile), peers):
             if line.excess < least:
                 continue
             most, excess = max(line.by_rank), int(line.excess)
-            rank, node = peers[line.by_rank.index(most)]
+            slow = peers[line.by_rank.index(most)]
             share = min(1.0, excess / elapsed_ns)
             yield Cause(
                 key="rank_takes_longer",
-                nodes=_nodes(profile, line, node),
+                nodes=_nodes(profile, line, slow),
                 frame=Frame(FrameKind.PYTHON, line.function, line.file, line.line),
                 metric=ELAPSED,
                 value=excess * len(peers),
                 severity=Severity.of_share(share),
-                words={"rank": rank, "doing": _doing(profile, line, node)},
+                words={"rank": rows[slow].rank, "doing": _doing(profile, line, slow)},
                 evidence={
-                    "rank": rank,
+                    "rank": rows[slow].rank,
                     "ranks": len(peers),
                     "most_ns": most,
                     "mean_ns": sum(line.by_rank) // len(peers),
@@ -138,12 +133,10 @@ def _late_cause(
     late: _Lateness,
     rows: Sequence[RankDelays],
     place: LatePlace | None,
-    nodes: dict[int, int],
 ) -> Cause:
     """Return a cause about ranks that come last, with the line that made them late."""
     caused = sum(row.caused_ns for row in rows)
     share, delays = min(1.0, caused / late.elapsed_ns), late.delays
-    ordered = sorted(rows, key=lambda row: -row.caused_ns)
     at = (
         ""
         if place is None
@@ -151,10 +144,7 @@ def _late_cause(
     )
     return Cause(
         key=key,
-        nodes=(
-            *(() if place is None else (place.node,)),
-            *[nodes[row.rank] for row in ordered if row.rank in nodes][:8],
-        ),
+        nodes=() if place is None else (place.node,),
         metric=ELAPSED,
         value=caused,
         severity=Severity.of_share(share),
@@ -187,39 +177,36 @@ def _common_place(profile: Profile, delays: LateRanks) -> LatePlace | None:
     return best if len(alike) > _MOST_OF * len(delays.rows) else None
 
 
-def _peers(profile: Profile, ranks: Ranks) -> list[Ranks]:
-    """Return groups of ranks that run one program and meet in collectives, two or more each."""
-    tree = profile.tree
-    meets = np.flatnonzero(collectives.collective_nodes(profile))
-    body = np.flatnonzero(_nodes_of(profile, _is_program))
-    groups: dict[str, list[tuple[int, int]]] = {}
-    for rank, node in ranks:
-        end = int(tree.subtree_end[node])
-        if ((meets >= node) & (meets < end)).any():
-            of_rank = body[(body >= node) & (body < end)]
-            program = profile.frame(int(of_rank[0])).file if len(of_rank) else ""
-            groups.setdefault(program, []).append((rank, node))
+def _peers(profile: Profile) -> list[list[int]]:
+    """Return groups of ranks that run one program and meet in collectives, as indices, two or more each."""
+    node = ranks.largest_nodes(profile)
+    known = ranks.is_on_rank(profile)
+    meets = known[collectives.collective_nodes(profile)[node]].any(axis=0)
+    body = np.flatnonzero(_nodes_of(profile, _is_program)[node])
+    body = body[np.argsort(profile.tree.depth[node[body]], kind="stable")]
+    groups: dict[str, list[int]] = {}
+    for index in np.flatnonzero(meets).tolist():
+        of_rank = node[body[known[body, index]]]
+        program = profile.frame(int(of_rank[0])).file if len(of_rank) else ""
+        groups.setdefault(program, []).append(index)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _working_ns(profile: Profile) -> source_locations.Ints:
-    """Return the time of each node in which its rank works, shape (nodes,), int64.
+def _working_ns(profile: Profile) -> ranks.Table:
+    """Return the time at each of the largest paths in which its rank works, shape (rows, ranks).
 
     Left out are collectives, jitted functions with collectives, waits at lines with either, waits for a
     device, and imports.
     """
-    tree = profile.tree
-    values = rank_summary.line_time(profile).copy()
+    tree, node = profile.tree, ranks.largest_nodes(profile)
+    values = ranks.own_values(profile, ranks.line_metric(profile)).copy()
     collective = _nodes_of(profile, _is_exchange) | _with_collectives(profile)
-    values[tree.at_or_below(collective)] = 0
-    imported = _nodes_of(profile, _is_imported)
-    values[tree.at_or_below(imported)] = 0
+    values[tree.at_or_below(collective | _nodes_of(profile, _is_imported))[node]] = 0
     owner = tree.nearest(profile.is_user_code()[tree.frame])
     line = profile.frames.source_line()[tree.frame[owner]]
     meets = (owner != NO_NODE) & np.isin(line, line[collective & (owner != NO_NODE)])
-    if SAMPLED_WAIT_TIME_NS.name in profile.metrics:
-        waited = np.where(meets, profile.exclusive(SAMPLED_WAIT_TIME_NS.name), 0)
-        values = np.maximum(values - waited, 0)
+    waited = ranks.own_values(profile, SAMPLED_WAIT_TIME_NS.name)
+    values[meets[node]] = np.maximum(values - waited, 0)[meets[node]]
     return values
 
 
@@ -252,33 +239,28 @@ def _nodes_of(profile: Profile, accepts: Callable[[Frame], bool]) -> source_loca
     return np.array([accepts(frame) for frame in profile.frames], np.bool_)[profile.tree.frame]
 
 
-def _doing(profile: Profile, line: UnevenLine, rank_node: int) -> str:
-    """Return what a rank mostly does at a line, as `late_places.py` says it."""
-    lines, nodes = UserLines.of(profile), np.arange(len(profile.tree))
-    within = (nodes >= rank_node) & (nodes < profile.tree.subtree_end[rank_node])
-    frames = [profile.frames[int(frame)] for frame in lines.frame]
-    at = [(each.name, each.file, each.line) for each in frames].index((
-        line.function,
-        line.file,
-        line.line,
-    ))
-    if (profile.tree.phase[within & (lines.of_node == at)] == Phase.DATA_LOADING).any():
+def _doing(profile: Profile, line: UnevenLine, rank: int) -> str:
+    """Return what the rank of an index mostly does at a line, as `late_places.py` says it."""
+    node = ranks.largest_nodes(profile)
+    at_line = (UserLines.of(profile).of_node[node] == line.index) & ranks.is_on_rank(profile)[
+        :, rank
+    ]
+    if (profile.tree.phase[node[at_line]] == Phase.DATA_LOADING).any():
         return "loading data"
     time = {
-        doing: int(lines.sums(exclusive_or_zeros(profile, metric.name), within)[at])
+        doing: ranks.own_values(profile, metric.name)[at_line, rank].sum()
         for doing, metric in _DOING.items()
     }
     return max(time, key=lambda doing: time[doing])
 
 
-def _nodes(profile: Profile, line: UnevenLine, rank_node: int) -> tuple[int, ...]:
-    """Return the nodes of the line in the slow rank, the costliest first."""
-    value = profile.tree.inclusive(rank_summary.line_time(profile))
+def _nodes(profile: Profile, line: UnevenLine, rank: int) -> tuple[int, ...]:
+    """Return the nodes of the line on the slow rank, the costliest over all ranks first."""
+    value = profile.inclusive(ranks.line_metric(profile))
     location = (line.function, line.file, line.line)
-    nodes = np.flatnonzero(
-        _nodes_of(profile, lambda frame: (frame.name, frame.file, frame.line) == location)
-    )
-    nodes = nodes[(nodes >= rank_node) & (nodes < profile.tree.subtree_end[rank_node])]
+    is_line = _nodes_of(profile, lambda frame: (frame.name, frame.file, frame.line) == location)
+    nodes = ranks.largest_nodes(profile)[ranks.is_on_rank(profile)[:, rank]]
+    nodes = nodes[is_line[nodes]]
     return tuple(nodes[np.argsort(-value[nodes], kind="stable")].tolist())
 
 
@@ -318,7 +300,7 @@ def _lateness(profile: Profile) -> _Lateness | None:
     # Not the mean, which several late ranks raise.
     usual = sorted(delays.rows, key=lambda row: row.caused_ns)[(len(delays.rows) - 1) // 2]
     # Who had no processor was late because of other programs.
-    without_ns = _without_processor_ns(profile, [row.rank for row in delays.rows])
+    without_ns = _without_processor_ns(profile)
     late = [
         row
         for row in delays.rows
@@ -329,16 +311,13 @@ def _lateness(profile: Profile) -> _Lateness | None:
     return _Lateness(delays, elapsed_ns, working_ns, sum(without_ns.values()), placed)
 
 
-def _without_processor_ns(profile: Profile, ranks: Sequence[int]) -> dict[int, int]:
+def _without_processor_ns(profile: Profile) -> dict[int, int]:
     """Return how long the main thread of each rank could run and had no processor; 0 if not recorded."""
-    main = time_between_operators.on_main_threads(profile)
-    ready = np.where(main, exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name), 0)
-    nodes, end = dict(rank_summary.rank_nodes(profile)), profile.tree.subtree_end
-    # Joined ranks have no nodes of their own.
-    mean = int(ready.sum()) // (len(ranks) or 1)
+    main = time_between_operators.on_main_threads(profile)[ranks.largest_nodes(profile)]
+    ready = ranks.own_values(profile, SAMPLED_READY_TIME_NS.name)[main].sum(axis=0)
     return {
-        rank: int(ready[nodes[rank] : end[nodes[rank]]].sum()) if rank in nodes else mean
-        for rank in ranks
+        row.rank: max(0, round(value))
+        for row, value in zip(ranks.by_rank(profile), ready.tolist(), strict=True)
     }
 
 

@@ -26,8 +26,8 @@ The collectives of a group have the numbers 0, 1, 2 ..., those of the process as
 are called. Of many, some are in `rows` and `samples`, of every rank the same numbers. A stretch is what a
 process did by itself: from the last call, or the last end, of any collective to the call. The own time of
 a collective is that of all stretches since the collective of its group before. Collectives whose work runs
-on a device have the duration of their kernels, and stretches of the device's time line. In a merged profile:
-`version`, and `ranks`, the above by rank.
+on a device have the duration of their kernels, and stretches of the device's time line. A merged profile has
+sections `joined_collectives` and `joined_jax_collectives` instead.
 """
 
 from __future__ import annotations
@@ -60,9 +60,3 @@ DOING: Final = (
 def encode(content: Mapping[str, Any]) -> bytes:
     """Return the payload of the section, of one process."""
     return json.dumps({"version": VERSION, **content}, separators=(",", ":")).encode()
-
-
-def joined(payloads: Mapping[int, bytes]) -> bytes:
-    """Return the payload of a merged profile, from those of its ranks."""
-    ranks = {str(rank): json.loads(payload) for rank, payload in payloads.items()}
-    return encode({"ranks": ranks})

@@ -1,6 +1,6 @@
 """Whether profiles come from processes of one job: the same program at the same time.
 
-Does not merge the profiles (`merging.py`). A fact that one profile lacks is not compared.
+Does not merge the profiles (`job/`). A fact that one profile lacks is not compared.
 """
 
 from __future__ import annotations

@@ -245,6 +245,17 @@ class WindowTable:
             total[rows.node] += rows.total
         return np.maximum(count, 0), np.maximum(total, 0)
 
+    def metrics(self, number: int) -> dict[str, tuple[Ints, Ints, Ints]]:
+        """Return the rows of a window as they are stored: nodes, numbers of events and sums, by metric.
+
+        Durations of calls are without the time of the call itself.
+
+        Raises:
+            ProfileDataError: rows are damaged.
+        """
+        names = [each.name for each in self._message.windows[number].metrics]
+        return {name: rows for name in names for rows in self._rows(number, name)}
+
     def _rows(self, number: int, metric: str) -> Iterator[tuple[Ints, Ints, Ints]]:
         for message in self._message.windows[number].metrics:
             if message.name == metric:

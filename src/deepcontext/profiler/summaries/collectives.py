@@ -15,9 +15,8 @@ import numpy as np
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS
-from deepcontext.profiler.model.metric_values import exclusive_or_zeros
+from deepcontext.profiler.summaries import ranks
 from deepcontext.profiler.summaries.jax import operations as jax_operations
-from deepcontext.profiler.summaries.ranks import rank_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,15 +111,13 @@ def _collective_nodes(profile: Profile) -> Mask:
 
 
 def by_rank(profile: Profile) -> tuple[CollectiveTime, ...]:
-    """Return one row a rank of ranks side by side; empty without collectives of JAX programs."""
-    ranks = rank_nodes(profile)
-    if not ranks or DEVICE_TIME_NS.name not in profile.metrics:
+    """Return one row a rank of a merged profile; empty without collectives of JAX programs."""
+    rows = ranks.by_rank(profile)
+    if not rows or DEVICE_TIME_NS.name not in profile.metrics:
         return ()
-    time = exclusive_or_zeros(profile, DEVICE_TIME_NS.name)
-    time = np.where(collective_nodes(profile), time, 0)
-    end = profile.tree.subtree_end
-    totals = {rank: int(time[node : int(end[node])].sum()) for rank, node in ranks}
-    totals = {rank: value for rank, value in totals.items() if value}
+    is_counted = collective_nodes(profile)[ranks.largest_nodes(profile)]
+    sums = ranks.own_values(profile, DEVICE_TIME_NS.name)[is_counted].sum(axis=0)
+    totals = {row.rank: round(value) for row, value in zip(rows, sums, strict=True) if value > 0}
     if not totals:
         return ()
     least = min(totals.values())

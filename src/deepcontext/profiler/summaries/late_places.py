@@ -17,7 +17,6 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.rank_collectives import IN_COLLECTIVE
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries import rank_collectives
-from deepcontext.profiler.summaries.ranks import rank_nodes
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
@@ -43,8 +42,7 @@ class LatePlace:
     """A line that took a late rank longer than the others.
 
     Attributes:
-        node: the deepest node of the line's costliest path in the rank's tree, or in that of all joined
-            ranks.
+        node: the deepest node of the line's costliest path.
         frame: the nearest Python frame of user code; None without one.
         doing: an element of `rank_collectives.DOING`, or "loading data".
         excess_ns: what the rank spent there more than the mean of the other members, of the
@@ -65,8 +63,6 @@ def late_places(profile: Profile, rank: int) -> tuple[LatePlace, ...]:
     Raises:
         ProfileDataError: the section cannot be read.
     """
-    roots = dict(rank_nodes(profile))
-    root = roots.get(rank, 0)  # of joined ranks, the tree has the paths of all
     excess: dict[tuple[Path, str], float] = defaultdict(float)
     caused = 0.0
     used: dict[int, set[int]] = defaultdict(set)
@@ -78,9 +74,9 @@ def late_places(profile: Profile, rank: int) -> tuple[LatePlace, ...]:
     excess = _own(excess, caused)
     lines: dict[tuple[Frame | None, str], list[tuple[float, int]]] = defaultdict(list)
     for (path, doing), ns in excess.items():
-        node = _node_of(profile, root, path)
+        node = _node_of(profile, path)
         is_loading = int(profile.tree.phase[node]) == Phase.DATA_LOADING
-        line = _user_frame(profile, root, node)
+        line = _user_frame(profile, node)
         lines[line, _LOADING if is_loading else doing].append((ns, node))
     sums = {key: sum(ns for ns, _ in found) for key, found in lines.items()}
     positive = sum(ns for ns in sums.values() if ns > 0)
@@ -154,10 +150,10 @@ def _key(sample: StretchSample) -> tuple[Path, str]:
     return sample.path, sample.doing
 
 
-def _node_of(profile: Profile, root: int, path: Path) -> int:
-    """Return the deepest node below a rank that is on the path, on the thread that has most of it."""
-    deepest, most = root, 0
-    for thread in profile.tree.children(root):
+def _node_of(profile: Profile, path: Path) -> int:
+    """Return the deepest node that is on the path, on the thread that has most of it."""
+    deepest, most = 0, 0
+    for thread in profile.tree.children(0):
         node, depth = thread, 0
         for wanted in path:
             found = _child(profile, node, wanted)
@@ -177,10 +173,8 @@ def _child(profile: Profile, node: int, wanted: FrameText) -> int | None:
     return None
 
 
-def _user_frame(profile: Profile, root: int, node: int) -> Frame | None:
+def _user_frame(profile: Profile, node: int) -> Frame | None:
     for each in reversed(profile.tree.path(node)):
-        if each == root:
-            return None
         frame = profile.frame(each)
         if frame.kind is FrameKind.PYTHON and is_user_file(frame.file):
             return frame

@@ -77,15 +77,14 @@ def by_algorithm(profile: Profile) -> tuple[NcclCalls, ...]:
 
 
 def _rows(content: Mapping[str, Any]) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-    for of_rank in content.get("ranks", {"": content}).values():
-        if of_rank["version"] != nccl.VERSION:
-            raise ValueError(f"version {of_rank['version']}, this build reads {nccl.VERSION}")
-        for row in of_rank["calls"]:
-            index = int(row["communicator"])
-            members = int(of_rank["communicators"][index]["ranks"]) if index >= 0 else 0
-            size_class = (int(row["bytes"]) // int(row["calls"])).bit_length()
-            names = (str(row["function"]), str(row["algorithm"]), str(row["protocol"]))
-            yield (*names, members, size_class), row
+    if content["version"] != nccl.VERSION:
+        raise ValueError(f"version {content['version']}, this build reads {nccl.VERSION}")
+    for row in content["calls"]:
+        index = int(row["communicator"])
+        members = int(content["communicators"][index]["ranks"]) if index >= 0 else 0
+        size_class = (int(row["bytes"]) // int(row["calls"])).bit_length()
+        names = (str(row["function"]), str(row["algorithm"]), str(row["protocol"]))
+        yield (*names, members, size_class), row
 
 
 def _add(sums: dict[str, int], row: Mapping[str, Any]) -> None:

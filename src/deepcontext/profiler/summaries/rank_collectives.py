@@ -315,16 +315,12 @@ def _read(profile: Profile) -> list[_Rank]:
 
 
 def _parsed(profile: Profile) -> list[_Rank]:
-    names = (*rank_collectives.SECTIONS, *rank_collectives.JOINED)
-    name = next((name for name in names if name in profile.sections), None)
+    name = next((name for name in rank_collectives.JOINED if name in profile.sections), None)
     if name is None:
         return []
     try:
-        is_joined = name in rank_collectives.JOINED
-        payload = profile.sections[name]
-        content: dict[str, Any] = json.loads(zlib.decompress(payload) if is_joined else payload)
-        ranks = content.get("ranks", {})
-        of_functions = rank_collectives.JOINED.get(name, name) == rank_collectives.JAX_SECTION
+        ranks: dict[str, Any] = json.loads(zlib.decompress(profile.sections[name]))["ranks"]
+        of_functions = rank_collectives.JOINED[name] == rank_collectives.JAX_SECTION
         return [
             _rank(int(rank), ranks[rank], of_functions=of_functions)
             for rank in sorted(ranks, key=int)

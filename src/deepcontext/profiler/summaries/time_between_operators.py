@@ -62,7 +62,7 @@ class ThreadTime:
     """Time of one thread, or of all threads with one name.
 
     Attributes:
-        name: name of the thread; in a merged profile the name of the rank comes first.
+        name: name of the thread.
         operator_ns: elapsed time inside operators on the thread's call paths; a backward
             operator belongs to the thread of its forward operator.
         sampled: time outside operators.
@@ -104,10 +104,7 @@ def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
     for node in threads(profile):
         inside = slice(node, int(tree.subtree_end[node]))
         total = int(operator[inside].sum())
-        name, above = profile.frame(node).name, int(tree.parent[node])
-        if profile.frame(above).kind is FrameKind.RANK:
-            name = f"{profile.frame(above).name} {name}"
-        rows.append(ThreadTime(name, total, metrics.total(inside)))
+        rows.append(ThreadTime(profile.frame(node).name, total, metrics.total(inside)))
     return tuple(
         sorted(
             rows,

@@ -1,26 +1,26 @@
-"""`deepcontext merge`: one profile for all ranks of a job (`deepcontext.profiler.model.merging`)."""
+"""`deepcontext merge`: one profile for all ranks of a job (`deepcontext.profiler.model.job`)."""
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import UserError
+from deepcontext.errors import ProfileDataError, UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.writing import PROFILE
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import files_of
-from deepcontext.ui.cli.merge_joined import MOST_SIDE_BY_SIDE, merge_joined
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.job.loading import Refused
+
+_MOST_NAMED: Final = 5
 
 
 def make_parser() -> Parser:
@@ -28,13 +28,10 @@ def make_parser() -> Parser:
     parser = Parser(
         "deepcontext merge",
         usage="deepcontext merge [-o OUTPUT] RUN\n       deepcontext merge -o OUTPUT FILE [FILE ...]",
-        description=f"""\
-Merge the profiles of all ranks of a job into one profile. Each rank's tree is below a frame
-"rank N"; report and page then show sums over the job, the time of each rank, and the lines that
-take longer on some ranks than on others.
-
-For more than {MOST_SIDE_BY_SIDE} files, equal call paths of all ranks are joined into one
-tree, with the spread over the ranks; such a profile can be merged with others again.""",
+        description="""\
+Merge the profiles of all ranks of a job into one profile: equal call paths are one path. Report
+and page then show sums over the job, the times of each rank, and the lines that take longer on some
+ranks than on others. A merged profile can be merged with others again.""",
         epilog="""\
 examples:
   deepcontext merge train.dcrun
@@ -45,9 +42,9 @@ examples:
   mpiexec -n 64 python -m mpi4py.futures -m deepcontext merge --engine mpi train.dcrun
 
 exit codes:
-  0 done, 2 missing file, or files of different jobs, 4 workers were killed repeatedly or
-  cannot be reached, or an extra is not installed, 5 a file is damaged, foreign or too new (for joined
-  ranks, the profile of the other ranks is written)""",
+  0 done, 2 no file can be read, or files of different jobs, 4 workers were killed repeatedly or
+  cannot be reached, or an extra is not installed, 5 a file is missing, damaged, foreign or too new
+  (the profile of the other ranks is written)""",
     )
     parser.option(
         "file",
@@ -70,16 +67,10 @@ exit codes:
         "start times differ",
     )
     parser.option(
-        "--joined",
-        action="store_true",
-        help=f"join equal call paths of all ranks even for {MOST_SIDE_BY_SIDE} files or fewer: for "
-        "example on each machine, to merge the results afterwards",
-    )
-    parser.option(
         "--engine",
         default="processes",
         metavar="ENGINE",
-        help="where files are read and joined into one tree: 'processes:N' for N processes of this "
+        help="where files are read and joined: 'processes:N' for N processes of this "
         "machine (default: one for each processor), or workers that are running: 'dask:ADDRESS' or "
         "'dask:FILE.json' (scheduler file), 'ray:ADDRESS' ('ray:auto'; 'ray:local' starts workers), "
         "'mpi' (under 'mpiexec'). Each needs the extra with its name, and workers that can read the files",
@@ -87,7 +78,7 @@ exit codes:
     parser.option(
         "--resume",
         metavar="FOLDER",
-        help="save partial results of joined ranks in FOLDER, and reuse the results saved there, so that "
+        help="save partial results in FOLDER, and reuse the results saved there, so that "
         "an interrupted merge continues; the merged files must not change in between",
     )
     return parser
@@ -96,30 +87,47 @@ exit codes:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
-    from deepcontext.profiler.model.job.engines import check_engine  # noqa: PLC0415
-    from deepcontext.profiler.model.job.sections import is_job  # noqa: PLC0415
-    from deepcontext.profiler.model.merging import merge  # noqa: PLC0415
-    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
+    from deepcontext.profiler.model.job.artifact import profile_of  # noqa: PLC0415
+    from deepcontext.profiler.model.job.choosing import choose  # noqa: PLC0415
+    from deepcontext.profiler.model.job.engines import engine_of  # noqa: PLC0415
+    from deepcontext.profiler.model.job.fold import fold, tasks_of  # noqa: PLC0415
 
-    check_engine(arguments.engine)
     output = Output(arguments.output or _default(arguments.file), PROFILE, arguments.force)
     files = _files_of(arguments.file, output)
     output.check(files)
-    is_listed = files == arguments.file
-    if arguments.joined or len(files) > MOST_SIDE_BY_SIDE:
-        return merge_joined(files, output, arguments, only_ranks=not is_listed)
-    profiles = {name: Profile.load(name) for name in files}
-    if any(map(is_job, profiles.values())):
-        return merge_joined(files, output, arguments, only_ranks=not is_listed)
-    _check_distinct(files)
-    if not is_listed:
-        profiles = _ranks_of(profiles)
-    merged = merge(profiles, unrelated=arguments.unrelated)
-    output.write(merged.to_bytes())
+    engine = engine_of(arguments.engine, tasks_of(len(files)))
+    refused: tuple[Refused, ...] = ()
+    names: Sequence[str] = files
+    with engine:
+        if files != arguments.file:  # a folder also holds other processes and earlier attempts
+            chosen = choose(files, engine)
+            names, refused = chosen.names, chosen.refused
+            _tell_left_out({
+                "processes that are not ranks": chosen.others,
+                "ranks of earlier attempts": chosen.earlier,
+            })
+        progress = _progress(len(names))
+        folded = fold(
+            names,
+            engine,
+            unrelated=arguments.unrelated,
+            keep=_folder(arguments.resume),
+            on_progress=progress,
+        )
+    if engine.restarts:
+        print(
+            f"[deepcontext] {engine.restarts} worker processes were killed; their files were read again",
+            file=sys.stderr,
+        )
+    refused += folded.refused
+    _tell_refused(refused)
+    notes = _notes(refused, len(files))
+    output.write(profile_of(folded.part, notes=notes).to_bytes())
     if not output.is_stdout:
         next_ = f"deepcontext report {shlex.quote(output.name)}"
-        print(f"written to '{output.name}', {merged.run.ranks} ranks; next: {next_}")
-    return 0
+        ranks = f"{len(folded.part.rows):,}"
+        print(f"written to '{output.name}', {ranks} ranks; next: {next_}")
+    return ProfileDataError.exit_code if refused else 0
 
 
 def _default(names: Sequence[str]) -> str:
@@ -153,37 +161,53 @@ def _files_of(names: Sequence[str], output: Output) -> list[str]:
     return files
 
 
-def _ranks_of(profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return the profiles of ranks in their last attempt, or all profiles if none has a rank.
-
-    A run directory also holds the launcher and the workers of a data loader, which are not ranks.
-    """
-    from deepcontext.profiler.model.job_ranks import last_attempt, ranks_of  # noqa: PLC0415
-
-    ranks = ranks_of(profiles)
-    last = last_attempt(ranks)
-    counts = {
-        "processes that are not ranks": len(profiles) - len(ranks),
-        "ranks of earlier attempts": len(ranks) - len(last),
-    }
-    left_out = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    if ranks and left_out:
-        print(f"[deepcontext] left out: {left_out}", file=sys.stderr)
-    return last or profiles
-
-
-def _check_distinct(names: Sequence[str]) -> None:
-    """Refuse duplicate profiles (named twice, or copied), because they would count twice.
+def _folder(name: str | None) -> str:
+    """Return the folder of partial results, made where it is missing; "" for none.
 
     Raises:
-        UserError: two profiles are the same; the message names both.
+        UserError: the folder cannot be made.
     """
-    known: dict[bytes, str] = {}
-    for name in names:
-        content = hashlib.sha256(Path(name).read_bytes()).digest()
-        if content in known:
-            raise UserError(
-                f"'{known[content]}' and '{name}' are the same profile, which would count twice; "
-                "name each profile once"
-            )
-        known[content] = name
+    if name is None:
+        return ""
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"cannot make the folder '{name}' for --resume: {error}; name a folder that may be written to"
+        ) from error
+    return name
+
+
+def _progress(total: int) -> Callable[[int], None]:
+    """Return a function that shows the number of files done, on a terminal."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+
+    def show(done: int) -> None:
+        text = f"[deepcontext] merging: {done:,} of {total:,} profiles"
+        end = "\n" if done == total else ""
+        print(f"\r{text}", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _tell_left_out(counts: Mapping[str, int]) -> None:
+    left_out = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    if left_out:
+        print(f"[deepcontext] left out: {left_out}", file=sys.stderr)
+
+
+def _tell_refused(refused: Sequence[Refused]) -> None:
+    for each in refused[:_MOST_NAMED]:
+        print(f"[deepcontext] left out: {each.reason}", file=sys.stderr)
+    more = len(refused) - _MOST_NAMED
+    if more > 0:
+        print(f"[deepcontext] left out: {more:,} more files that cannot be read", file=sys.stderr)
+
+
+def _notes(refused: Sequence[Refused], files: int) -> list[str]:
+    if not refused:
+        return []
+    names = ", ".join(f"'{each.name}'" for each in refused[:_MOST_NAMED])
+    more = ", ..." if len(refused) > _MOST_NAMED else ""
+    return [f"{len(refused):,} of {files:,} files could not be read: {names}{more}"]

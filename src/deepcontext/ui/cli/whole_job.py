@@ -38,7 +38,7 @@ def whole_job(profiles: Sequence[Profile], run: Path) -> tuple[Profile | None, s
         return merged, merged_text(merged)
     if len(ranks) > MOST_MERGED:
         return None, f"merge its {len(ranks)} ranks with 'deepcontext merge {run}'"
-    from deepcontext.profiler.model.merging import merge  # noqa: PLC0415  imports numpy
+    from deepcontext.profiler.model.job.fold import merge  # noqa: PLC0415  imports numpy
 
     try:
         return merge(ranks), f"its {len(ranks)} ranks together, times are sums"

@@ -17,11 +17,11 @@ from deepcontext.profiler.summaries import (
     communication,
     late_ranks,
     nccl,
+    ranks,
     time_between_operators,
 )
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
-from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
@@ -55,6 +55,7 @@ FORMAT: Final = "deepcontext report"
 VERSION: Final = 2
 # Of a late rank.
 _MOST_PLACES: Final = 3
+_OF_RANK: Final = ("rank", "operator_ns", "running_ns", "waiting_ns")
 # For these tables the report has more than their groups.
 _WITH_SECTIONS: Final = frozenset({"line", "kernel"})
 
@@ -205,17 +206,17 @@ def _set_up(profile: Profile) -> dict[str, Any] | None:
 
 
 def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
-    rows = rank_summary.by_rank(profile)
+    rows = ranks.by_rank(profile)
     if not rows:
         return None
     return {
-        "rows": [_plain(row) for row in rows],
+        "rows": [{name: getattr(row, name) for name in _OF_RANK} for row in rows],
         "collectives": [_plain(row) for row in collectives.by_rank(profile)],
         "late": _late(profile),
         "communication": [_plain(row) for row in communication.by_operation(profile)],
         "uneven_lines": [
             {**_place(profile, line), "by_rank": list(line.by_rank)}
-            for line in rank_summary.uneven_lines(profile, limit)
+            for line in ranks.uneven_lines(profile, limit)
         ],
     }
 

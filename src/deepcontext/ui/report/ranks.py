@@ -2,64 +2,100 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries import (
     collectives,
     communication,
-    joined_ranks,
     late_places,
     late_ranks,
+    ranks,
 )
-from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.ui import rank_texts
-from deepcontext.ui.format import Elide, format_count, format_ns, format_rate
-from deepcontext.ui.report.joined_ranks import print_joined_ranks
+from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_rate
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.text import Text
 
+    from deepcontext.profiler.model.job.rank_row import RankRow
     from deepcontext.profiler.summaries.late_ranks import RankDelays
-    from deepcontext.profiler.summaries.ranks import RankTime
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
 
+_MOST: Final = 10
+_FEWER_TYPICAL: Final = 5
+_VALUES: Final[dict[str, Callable[[RankRow], int]]] = {
+    "working": ranks.working_ns,
+    "elapsed": lambda row: row.wall_ns,
+    "operators": lambda row: row.operator_ns,
+    "running": lambda row: row.running_ns,
+    "waiting": lambda row: row.waiting_ns,
+}
+_DROPPED: Final = {"elapsed": 3, "operators": 4, "running": 5}
+
+
 def print_ranks(layout: TextLayout, view: View) -> None:
     """Print what each rank did, and the lines that take longer on some ranks than on others."""
-    profile = view.profile
-    rows = rank_summary.by_rank(profile)
+    rows = ranks.by_rank(view.profile)
     if not rows:
         return
-    if joined_ranks.rows(profile):
-        print_joined_ranks(layout, view)
-    else:
-        _print_side_by_side(layout, view, rows)
-        _print_collectives(layout, view)
+    _print_times(layout, view, rows)
+    _print_collectives(layout, view)
     _print_late(layout, view)
     _print_communication(layout, view)
     _print_lines(layout, view, rows)
 
 
-def _print_side_by_side(layout: TextLayout, view: View, rows: Sequence[RankTime]) -> None:
-    shown = part_of(min(view.limit, len(rows)), len(rows))
-    layout.title(f"Ranks{shown}", rank_texts.RANKS)
+def _print_times(layout: TextLayout, view: View, rows: Sequence[RankRow]) -> None:
+    """Print all ranks, or the slowest, some typical ones, and the least, median and largest values."""
+    if len(rows) <= min(_MOST, view.limit):
+        shown = len(rows)
+        cells = [("", *_cells(row)) for row in rows]
+    else:
+        ordered = ranks.slowest(rows)
+        slow = ordered[: min(_MOST, view.limit)]
+        # Few typical ranks where the table is short.
+        typical = ranks.typical(ordered, len(slow), max(1, min(_MOST, view.limit - _FEWER_TYPICAL)))
+        shown = len(slow) + len(typical)
+        named = [("slowest", row) for row in slow] + [("typical", row) for row in typical]
+        cells = [(name, *_cells(row)) for name, row in named]
+        cells += [_over_all(name, of_all, rows) for name, of_all in ranks.SUMMARY.items()]
+    layout.title(f"Ranks{part_of(shown, len(rows))}", rank_texts.RANKS)
     layout.table(
-        (Column("rank"), Column("operators"), Column("running"), Column("waiting")),
-        [
-            (
-                str(row.rank),
-                format_ns(row.operator_ns or None),
-                format_ns(row.running_ns or None),
-                format_ns(row.waiting_ns or None),
-            )
-            for row in rows[: view.limit]
-        ],
+        (
+            Column("which"),
+            Column("rank"),
+            *(Column(name, rank=_DROPPED.get(name, 0)) for name in _VALUES),
+            Column("memory", rank=2),
+            Column("host", Elide.MIDDLE, rank=1),
+            Column("ended", Elide.END, rank=6),
+        ),
+        cells,
     )
+
+
+def _cells(row: RankRow) -> tuple[str, ...]:
+    return (
+        str(row.rank),
+        *(format_ns(value(row) or None) for value in _VALUES.values()),
+        format_bytes(row.peak_rss_bytes) if row.peak_rss_bytes else "-",
+        row.hostname,
+        rank_texts.ended_text(row),
+    )
+
+
+def _over_all(
+    name: str, of_all: Callable[[Sequence[int]], float], rows: Sequence[RankRow]
+) -> tuple[str, ...]:
+    values = [of_all([value(row) for row in rows]) for value in _VALUES.values()]
+    memory = of_all([row.peak_rss_bytes for row in rows])
+    size = format_bytes(memory) if memory else "-"
+    return (name, "", *(format_ns(value or None) for value in values), size, "", "")
 
 
 def _print_collectives(layout: TextLayout, view: View) -> None:
@@ -158,8 +194,8 @@ def _print_communication(layout: TextLayout, view: View) -> None:
     )
 
 
-def _print_lines(layout: TextLayout, view: View, rows: Sequence[RankTime]) -> None:
-    lines = rank_summary.uneven_lines(view.profile, view.limit)
+def _print_lines(layout: TextLayout, view: View, rows: Sequence[RankRow]) -> None:
+    lines = ranks.uneven_lines(view.profile, view.limit)
     if not lines:
         return
     layout.title("Lines by imbalance", rank_texts.LINES)

@@ -188,17 +188,11 @@ def _rank(run: RunInfo) -> int | None:
 
 
 def _ranks(profile: Profile) -> Any:
-    """Return each node's rank, masked where there is none: the process's, or that of a frame above."""
-    frames, tree = profile.frames, profile.tree
+    """Return the process's rank for each node, masked where there is none."""
     rank = _rank(profile.run)
-    if rank is not None:
-        return np.full(len(tree), rank, np.int32)
-    found = _masked(len(tree), np.int32)
-    heads = np.flatnonzero(frames.kind[tree.frame] == FrameKind.RANK)
-    of_rank = frames.line[tree.frame[heads]].tolist()
-    for head, number in zip(heads.tolist(), of_rank, strict=True):
-        found[head : int(tree.subtree_end[head])] = number
-    return found
+    if rank is None:
+        return _masked(len(profile.tree), np.int32)
+    return np.full(len(profile.tree), rank, np.int32)
 
 
 def _values(profile: Profile, name: str, rows: MetricRows) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from deepcontext.profiler.summaries.ranks import rank_count
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
-from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
 from deepcontext.ui.labels import figures
 from deepcontext.ui.measures import measures
@@ -119,7 +118,6 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         measures=measures(profile),
         layers=[layer.label for layer in OPTIONAL_LAYERS if layer in layers],
         phases=[phase.label for phase in PHASES if phase in phases],
-        pivots=list(pivots(profile)),
         ranks=rank_count(profile),
         roofline=has_roofline(profile),
         tables=_tables(profile),

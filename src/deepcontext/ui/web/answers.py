@@ -133,7 +133,6 @@ class ProfileAnswer:
     measures: list[Measure] = field(default_factory=list)
     layers: list[str] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
-    pivots: list[str] = field(default_factory=list)
     ranks: int = 0
     roofline: bool = False
     tables: list[str] = field(default_factory=list)
@@ -219,14 +218,10 @@ class AboutAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RankName:
-    """One rank of a merged profile; `file` is the name of its own profile, "" where not known.
-
-    `node` is the rank's node where ranks are side by side, else -1.
-    """
+    """One rank of a merged profile; `file` is the name of its own profile, "" where not known."""
 
     rank: int
     host: str
-    node: int
     file: str
 
 
@@ -322,7 +317,7 @@ class RanksAnswer:
     """The ranks of a merged profile. The notes say what figures are, or why there are none.
 
     `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms:
-    code c is exp((c - 1) * `step`), 0 is none; empty where ranks are side by side.
+    code c is exp((c - 1) * `step`), 0 is none.
     """
 
     fact: str

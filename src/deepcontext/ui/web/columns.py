@@ -21,7 +21,6 @@ from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.profiler.summaries.phases import PHASES, SHOWN_PHASE
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, OPTIONAL_LAYERS, Layer
-from deepcontext.profiler.views.pivot import DIMENSIONS, pivots
 from deepcontext.ui.format import shorten_path
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.measures import measures, metric_of, values_of
@@ -95,7 +94,7 @@ def engine_profile(profile: Profile) -> EngineProfile:
     columns["fused_node"] = np.fromiter(of_node.keys(), np.int64, len(of_node))
     columns["fused_kernel"] = np.fromiter(of_node.values(), np.int64, len(of_node))
     facts: dict[str, object] = {
-        **_rules(profile),
+        **_rules(),
         "strings": list(profile.frames.strings),
         "cwd": profile.run.cwd,
         "steps": basis.steps or 1,
@@ -143,7 +142,7 @@ def _tree(profile: Profile) -> Columns:
     }
 
 
-def _rules(profile: Profile) -> dict[str, object]:
+def _rules() -> dict[str, object]:
     kinds = {int(kind): kind for kind in FrameKind}
     of_kind = [kinds.get(number) for number in range(max(kinds) + 1)]
     return {
@@ -154,8 +153,6 @@ def _rules(profile: Profile) -> dict[str, object]:
         "phases": [phase.label for phase in Phase],
         "shown_phase": SHOWN_PHASE.tolist(),
         "listed_phases": [int(phase) for phase in PHASES],
-        "pivots": pivots(profile),
-        "dimensions": {name: int(kind) for name, kind in DIMENSIONS.items()},
     }
 
 

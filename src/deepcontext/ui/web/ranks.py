@@ -1,8 +1,7 @@
 """The ranks of a merged profile as the page shows them: what each did, who was late, what they exchanged.
 
-Says the same as the report's sections about ranks (`ui/report/ranks.py`). For ranks side by side, the
-page adds up a node's values by rank from the tree; joined ranks have no trees of their own, so that their
-values at the largest paths are columns here.
+Says the same as the report's sections about ranks (`ui/report/ranks.py`). The values of each rank at the
+largest paths are columns here.
 """
 
 from __future__ import annotations
@@ -10,16 +9,18 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from deepcontext.profiler.model.job import sections
-from deepcontext.profiler.model.job.columns import STEP
+from deepcontext.profiler.model.job.columns import STEP, encode
 from deepcontext.profiler.summaries import (
     collectives,
     communication,
-    joined_ranks,
     late_places,
     late_ranks,
+    ranks,
 )
-from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.ui import rank_texts
 from deepcontext.ui.format import shorten_path
 from deepcontext.ui.web.answers import (
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.job.rank_row import RankRow
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.basis import Basis
     from deepcontext.profiler.summaries.communication import Exchange
-    from deepcontext.profiler.summaries.joined_ranks import KeptValues
     from deepcontext.profiler.summaries.late_ranks import RankDelays
+    from deepcontext.profiler.summaries.ranks import LoadingTime
 
     Columns = dict[str, npt.NDArray[Any]]
 
@@ -52,6 +54,7 @@ _PARTS: Final = ("in operators", "running between operators", "waiting", "loadin
 _MOST: Final = 10
 _MOST_LINES: Final = 10
 _UNKNOWN: Final = -1
+_NOT_KNOWN: Final = (_UNKNOWN, _UNKNOWN)
 _ONE: Final = "not known: there is only one rank"
 _NO_COLLECTIVES: Final = (
     "not known: no rank recorded single collectives, which needs PyTorch's gloo, or JAX on the CPU"
@@ -68,34 +71,27 @@ def packed_ranks(profile: Profile, *, level: int) -> bytes:
     Raises:
         ProfileDataError: a section about the ranks cannot be read.
     """
-    kept = joined_ranks.kept_values(profile) if sections.is_job(profile) else None
-    answer = ranks_answer(profile, list(kept.codes) if kept else [])
-    columns = _columns(profile, kept) if kept else {}
+    answer, columns = ranks_answer(profile), _columns(basis_of(profile))
     return gzip.compress(pack(to_json(answer), columns), level, mtime=0)
 
 
-def ranks_answer(profile: Profile, metrics: list[str]) -> RanksAnswer:
-    """Return the ranks of a merged profile.
-
-    Args:
-        profile: the profile.
-        metrics: the metrics whose values by rank are columns.
+def ranks_answer(profile: Profile) -> RanksAnswer:
+    """Return the ranks of a merged profile, in the part of the run that is shown.
 
     Raises:
         ProfileDataError: a section about the ranks cannot be read.
     """
-    joined = joined_ranks.rows(profile)
+    profile = basis_of(profile).profile
     late, late_note = _late(profile)
-    bins = joined_ranks.histogram(joined) if joined else None
+    rows = ranks.by_rank(profile)
+    bins = ranks.histogram(rows)
     exchanges = communication.by_operation(profile) if late else ()
     return RanksAnswer(
         fact=rank_texts.ranks_fact(profile),
-        note=rank_texts.JOINED_RANKS if joined else rank_texts.RANKS,
-        parts=list(_PARTS[:-1] if joined else _PARTS),
-        names=_names(profile),
-        rows=_of_joined(joined, is_long=bins is not None)
-        if joined
-        else _side_by_side(profile, late),
+        note=rank_texts.RANKS,
+        parts=list(_PARTS),
+        names=[RankName(row.rank, row.hostname, row.name) for row in rows],
+        rows=_times(profile, late),
         bins=RankBins(bins.least_ns, bins.most_ns, list(bins.bins)) if bins else None,
         collectives_note="" if late or not collectives.by_rank(profile) else rank_texts.COMPILED,
         late=late,
@@ -104,89 +100,73 @@ def ranks_answer(profile: Profile, metrics: list[str]) -> RanksAnswer:
         exchanges_note=rank_texts.COMMUNICATION if exchanges else late_note,
         lines=_lines(profile),
         lines_note=rank_texts.LINES,
-        metrics=metrics,
+        metrics=list(ranks.metrics_by_rank(profile)),
         step=STEP,
     )
 
 
-def _columns(profile: Profile, kept: KeptValues) -> Columns:
-    """Return what `web/src/jobs/by_rank.ts` reads: values by rank at the largest paths, and spreads."""
-    columns: Columns = {"node": kept.node}
+def _columns(basis: Basis) -> Columns:
+    """Return what `web/src/jobs/by_rank.ts` reads: values by rank at the largest paths, and spreads.
+
+    Values are of a step where the page shows steps. Spreads are of the whole run.
+    """
+    profile = basis.profile
+    columns: Columns = {"node": ranks.largest_nodes(profile)}
     spreads = sections.spreads_of(profile)
-    for index, (metric, codes) in enumerate(kept.codes.items()):
-        columns[f"{index}.codes"] = codes.ravel()
+    for index, metric in enumerate(ranks.metrics_by_rank(profile)):
+        own = np.rint(ranks.own_values(profile, metric) / (basis.steps or 1)).astype(np.int64)
+        columns[f"{index}.codes"] = encode(own).ravel()
         spread = spreads[metric].columns()
         for name in ("node", "total", "most", "most_rank"):
             columns[f"{index}.{name}"] = spread[name]
     return columns
 
 
-def _names(profile: Profile) -> list[RankName]:
+def _times(profile: Profile, late: Sequence[LateRank]) -> list[RankTimes]:
+    """Return a row for each rank; of many, the slowest and typical ranks, and values over all."""
+    found, loading = ranks.by_rank(profile), ranks.loading_by_rank(profile)
+    loads = {row.rank: part for row, part in zip(found, loading, strict=True)}
+    if ranks.histogram(found) is None:
+        of_compiled = {
+            row.rank: (row.total_ns, row.waiting_ns) for row in collectives.by_rank(profile)
+        }
+        in_collectives = {
+            row.rank: (row.collective_ns, row.waited_ns) for row in late
+        } or of_compiled
+        return [
+            _time(row, loads[row.rank], in_collectives.get(row.rank, _NOT_KNOWN)) for row in found
+        ]
+    ordered = ranks.slowest(found)
+    typical = ranks.typical(ordered, _MOST, _MOST)
     return [
-        RankName(row.rank, row.hostname, _UNKNOWN, row.name) for row in joined_ranks.rows(profile)
-    ] or [RankName(rank, "", node, "") for rank, node in rank_summary.rank_nodes(profile)]
-
-
-def _side_by_side(profile: Profile, late: Sequence[LateRank]) -> list[RankTimes]:
-    of_compiled = {row.rank: (row.total_ns, row.waiting_ns) for row in collectives.by_rank(profile)}
-    in_collectives = {row.rank: (row.collective_ns, row.waited_ns) for row in late} or of_compiled
-    rows = []
-    for row, loading in zip(
-        rank_summary.by_rank(profile), rank_summary.loading_by_rank(profile), strict=True
-    ):
-        loading_ns = loading.operator_ns + loading.running_ns + loading.waiting_ns
-        collective_ns, waited_ns = in_collectives.get(row.rank, (_UNKNOWN, _UNKNOWN))
-        rows.append(
-            RankTimes(
-                name="",
-                rank=row.rank,
-                parts_ns=[
-                    row.operator_ns - loading.operator_ns,
-                    row.running_ns - loading.running_ns,
-                    row.waiting_ns - loading.waiting_ns,
-                    loading_ns,
-                ],
-                working_ns=_UNKNOWN,
-                operator_ns=row.operator_ns,
-                running_ns=row.running_ns,
-                waiting_ns=row.waiting_ns,
-                loading_ns=loading_ns,
-                elapsed_ns=_UNKNOWN,
-                collective_ns=collective_ns,
-                waited_ns=waited_ns,
-                peak_bytes=_UNKNOWN,
-                ended="",
-            )
-        )
-    return rows
-
-
-def _of_joined(found: Sequence[RankRow], *, is_long: bool) -> list[RankTimes]:
-    """Return all ranks; of many the slowest and typical ones, and values over all."""
-    if not is_long:
-        return [_joined(row, "") for row in found]
-    ordered = joined_ranks.slowest(found)
-    typical = joined_ranks.typical(ordered, _MOST, _MOST)
-    return [
-        *(_joined(row, "slowest") for row in ordered[:_MOST]),
-        *(_joined(row, "typical") for row in typical),
-        *(_over_all(found, name, of_all) for name, of_all in joined_ranks.SUMMARY.items()),
+        *(_time(row, loads[row.rank], name="slowest") for row in ordered[:_MOST]),
+        *(_time(row, loads[row.rank], name="typical") for row in typical),
+        *(_over_all(found, name, of_all) for name, of_all in ranks.SUMMARY.items()),
     ]
 
 
-def _joined(row: RankRow, name: str) -> RankTimes:
+def _time(
+    row: RankRow,
+    loading: LoadingTime,
+    in_collectives: tuple[int, int] = _NOT_KNOWN,
+    *,
+    name: str = "",
+) -> RankTimes:
+    names = ("operator_ns", "running_ns", "waiting_ns")
+    of_loading = [getattr(loading, each) for each in names]
+    parts = zip((getattr(row, each) for each in names), of_loading, strict=True)
     return RankTimes(
         name=name,
         rank=row.rank,
-        parts_ns=[row.operator_ns, row.running_ns, row.waiting_ns],
-        working_ns=joined_ranks.working_ns(row),
+        parts_ns=[*(max(0, whole - part) for whole, part in parts), sum(of_loading)],
+        working_ns=ranks.working_ns(row),
         operator_ns=row.operator_ns,
         running_ns=row.running_ns,
         waiting_ns=row.waiting_ns,
-        loading_ns=_UNKNOWN,
+        loading_ns=sum(of_loading),
         elapsed_ns=row.wall_ns,
-        collective_ns=_UNKNOWN,
-        waited_ns=_UNKNOWN,
+        collective_ns=in_collectives[0],
+        waited_ns=in_collectives[1],
         peak_bytes=row.peak_rss_bytes or _UNKNOWN,
         ended=rank_texts.ended_text(row),
     )
@@ -202,7 +182,7 @@ def _over_all(
         name=name,
         rank=_UNKNOWN,
         parts_ns=[],
-        working_ns=value(joined_ranks.working_ns),
+        working_ns=value(ranks.working_ns),
         operator_ns=value(lambda row: row.operator_ns),
         running_ns=value(lambda row: row.running_ns),
         waiting_ns=value(lambda row: row.waiting_ns),
@@ -217,7 +197,7 @@ def _over_all(
 
 def _late(profile: Profile) -> tuple[list[LateRank], str]:
     """Return late ranks ascending, and what they are known from; or why nothing is known."""
-    if rank_summary.rank_count(profile) == 1:
+    if ranks.rank_count(profile) == 1:
         return [], _ONE
     found = late_ranks.by_lateness(profile)
     if found is None:
@@ -264,7 +244,7 @@ def _exchange(row: Exchange) -> ExchangeRow:
 def _lines(profile: Profile) -> list[RankLine]:
     return [
         RankLine(line.function, _place(profile, line.file, line.line), list(line.by_rank))
-        for line in rank_summary.uneven_lines(profile, _MOST_LINES)
+        for line in ranks.uneven_lines(profile, _MOST_LINES)
     ]
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS, Aggregation
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.job.union import united
-from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.trust import TrustReport

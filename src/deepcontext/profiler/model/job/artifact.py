@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from deepcontext.profiler.format import node_sections
 from deepcontext.profiler.model import compiled_kernels
-from deepcontext.profiler.model.job import sections
+from deepcontext.profiler.model.job import sections, steady
 from deepcontext.profiler.model.job.bounds import bounded, largest_paths, most_columns
 from deepcontext.profiler.model.job.packing import damage, pack
 from deepcontext.profiler.model.job.part import Part, Paths
@@ -50,18 +51,21 @@ def profile_of(part: Part, *, notes: Sequence[str] = ()) -> Profile:
     node = np.empty(len(order), np.intp)
     node[order] = np.arange(len(order))
     frames = [part.frames[key] for key in keys.tolist()]
+    sums = {name: _ascending(moved(rows, node)) for name, rows in sorted(part.sums.items())}
+    windows = steady.window_section(part.rows, sums, len(tree))
     left_out = sorted(
         SECTION_TITLES.get(name, name) for name, payload in part.sections.items() if payload is None
     )
     return Profile(
         frames=frame_table(frames),
         tree=tree,
-        metrics={name: _ascending(moved(rows, node)) for name, rows in sorted(part.sums.items())},
+        metrics={name: rows for name, rows in sums.items() if not steady.is_of_part(name)},
         run=_run(part.run, part.rows),
         trust=part.trust.report(len(part.rows), [*notes, *_about(part.rows, left_out)]),
         sections={
             **{name: payload for name, payload in part.sections.items() if payload is not None},
             **({} if part.kernels is None else {compiled_kernels.SECTION: part.kernels[1]}),
+            **({} if windows is None else {node_sections.WINDOWS: windows}),
             sections.PATHS: pack(
                 {
                     "ranks": len(part.rows),
@@ -90,7 +94,7 @@ def finished(part: Part) -> Part:
     return dataclasses.replace(part, columns=part.columns.only(largest_paths(part, most)))
 
 
-def read_part(profile: ProfileModel) -> Part:
+def read_part(profile: Profile) -> Part:
     """Return the partial result that a profile holds.
 
     Raises:
@@ -122,7 +126,10 @@ def read_part(profile: ProfileModel) -> Part:
         frames=_joined_frames(profile.frames, frame.tolist(), files),
         sums={
             name: _ascending(moved(rows, position))
-            for name, rows in profile.stored_metrics().items()
+            for name, rows in (
+                *profile.stored_metrics().items(),
+                *steady.sums_of(profile).items(),
+            )
         },
         spreads={
             name: spread.at(position) for name, spread in sections.spreads_of(profile).items()
@@ -227,7 +234,7 @@ def _about(rows: Sequence[RankRow], left_out: Sequence[str]) -> list[str]:
 
 
 def _sections(profile: ProfileModel, differing: Any) -> dict[str, bytes | None]:
-    own = {*sections.ALL, compiled_kernels.SECTION, "findings"}
+    own = {*sections.ALL, compiled_kernels.SECTION, node_sections.WINDOWS, "findings"}
     held: dict[str, bytes | None] = {
         name: payload for name, payload in profile.sections.items() if name not in own
     }

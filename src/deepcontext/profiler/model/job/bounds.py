@@ -26,11 +26,13 @@ RARE_SHARE: Final = 0.01
 CHEAP_SHARE: Final = 1e-6
 _MOST_NOTES: Final = 200
 _MANY_RANKS: Final = 4_000
+# Of few ranks together, so that a small job keeps the values of nearly every path.
+_MOST_VALUES: Final = 64_000
 
 
 def most_columns(ranks: int) -> int:
     """Return at how many paths the values of all ranks are kept."""
-    return 1_000 if ranks <= _MANY_RANKS else 300
+    return max(1_000, _MOST_VALUES // ranks) if ranks <= _MANY_RANKS else 300
 
 
 def bounded(part: Part, *, spare: float = 1.5) -> Part:

@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.model.job import kept
-from deepcontext.profiler.model.job.artifact import finished, read_part
+from deepcontext.profiler.model.job.artifact import finished, profile_of, read_part
 from deepcontext.profiler.model.job.bounds import bounded
 from deepcontext.profiler.model.job.joining import join
 from deepcontext.profiler.model.job.loading import Refused, load, nothing_left
-from deepcontext.profiler.model.job.part import Part, part_of
+from deepcontext.profiler.model.job.part import Part, part_of, without_steady
 from deepcontext.profiler.model.job.sections import is_job
+from deepcontext.profiler.model.job.steady import common_steps, is_within, steady_steps
 from deepcontext.profiler.model.one_job import check_one_job
 from deepcontext.profiler.model.run_info import ALL_RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deepcontext.profiler.model.job.engines import Engine
+    from deepcontext.profiler.model.job.steady import Steps
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
 
@@ -73,12 +75,14 @@ def fold(
         EnvironmentProblem: a worker process ended.
     """
     ordered = sorted(names)
-    tasks = [
-        _Task(
-            start, tuple(ordered[start : start + _FILES_PER_TASK]), unrelated, engine.folder, keep
-        )
+    parts = [
+        (start, tuple(ordered[start : start + _FILES_PER_TASK]))
         for start in range(0, len(ordered), _FILES_PER_TASK)
     ]
+    to_read = [(engine.folder, files) for _, files in parts]
+    steady = [each for found in engine.in_order(_steady_steps, to_read) for each in found]
+    steps = common_steps(steady)
+    tasks = [_Task(start, files, unrelated, engine.folder, keep, steps) for start, files in parts]
     ranked, unranked = _Branch(), _Branch()
     refused: list[Refused] = []
     done = 0
@@ -88,17 +92,42 @@ def fold(
         refused += result.refused
         done += result.files
         on_progress(done)
+    if not ranked.names and not unranked.names:
+        raise nothing_left(len(ordered), refused)
+    return Folded(_finished(ranked, unranked, unrelated=unrelated), tuple(refused))
+
+
+def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profile:
+    """Return one profile of several loaded profiles of a job, as `fold` joins files.
+
+    If no profile knows its rank, ranks are numbered in the given order.
+
+    Args:
+        profiles: at least one profile, by the name used in errors.
+        unrelated: also join profiles that do not look like processes of one job.
+
+    Raises:
+        UserError: two profiles have one rank, belong to different jobs, or define a metric differently.
+        ProfileDataError: two call paths have one key.
+    """
+    ranked, unranked = _Branch(), _Branch()
+    steps = common_steps([steady_steps(profile) for profile in profiles.values()])
+    for number, (name, profile) in enumerate(profiles.items()):
+        part, run = _part(profile, number, name, "", steps)
+        (ranked if run.ranks else unranked).add_file(name, run, part)
+    return profile_of(_finished(ranked, unranked, unrelated=unrelated))
+
+
+def _finished(ranked: _Branch, unranked: _Branch, *, unrelated: bool) -> Part:
     if ranked.names and unranked.names:
         raise UserError(
             f"'{unranked.names[0]}' has no rank, but other profiles have one; name profiles of one "
             "job"
         )
     chosen = ranked if ranked.names else unranked
-    if not chosen.names:
-        raise nothing_left(len(ordered), refused)
     if not unrelated:
         check_one_job(chosen.runs)
-    return Folded(finished(chosen.joined()), tuple(refused))
+    return finished(chosen.joined())
 
 
 def tasks_of(files: int) -> int:
@@ -110,7 +139,7 @@ def tasks_of(files: int) -> int:
 class _Task:
     """Files that one worker joins; `start` is the number of the first, `folder` of relative names.
 
-    `keep` is the folder of partial results.
+    `keep` is the folder of partial results, `steps` are steady on all ranks.
     """
 
     start: int
@@ -118,6 +147,7 @@ class _Task:
     unrelated: bool
     folder: str
     keep: str
+    steps: Steps | None
 
 
 @dataclass(slots=True)
@@ -176,7 +206,7 @@ class _Result:
 def _run(task: _Task) -> _Result:
     """Return the result of one task, kept or computed; this runs in a worker."""
     path = (
-        kept.path_of(task.keep, task.names, task.folder, unrelated=task.unrelated)
+        kept.path_of(task.keep, task.names, task.folder, f"{task.unrelated} {task.steps}")
         if task.keep
         else None
     )
@@ -202,7 +232,7 @@ def _joined_files(task: _Task) -> _Result:
             refused.append(profile)
             continue
         content = hashlib.blake2b(Path(task.folder, name).read_bytes(), digest_size=8).hexdigest()
-        part, run = _part(profile, number, name, content)
+        part, run = _part(profile, number, name, content, task.steps)
         branch = ranked if run.ranks else unranked
         branch.add_file(name, run, part)
     if not task.unrelated:
@@ -212,19 +242,31 @@ def _joined_files(task: _Task) -> _Result:
     return _Result(len(task.names), _compact(ranked), _compact(unranked), refused)
 
 
-def _part(profile: Profile, number: int, name: str, content: str) -> tuple[Part, RunInfo]:
+def _steady_steps(task: tuple[str, tuple[str, ...]]) -> list[list[Steps]]:
+    """Return the steady windows of each file that can be read; this runs in a worker."""
+    folder, names = task
+    found = (load(name, folder) for name in names)
+    return [steady_steps(profile) for profile in found if not isinstance(profile, Refused)]
+
+
+def _part(
+    profile: Profile, number: int, name: str, content: str, steps: Steps | None
+) -> tuple[Part, RunInfo]:
     """Return the part of a file, and a run to compare with other ranks' runs."""
     run = profile.run
     if is_job(profile):
         part = read_part(profile)
+        # What was joined cannot be cut again.
+        if steps is None or not all(is_within(each, steps) for each in steady_steps(profile)):
+            part = without_steady(part)
         return part, _compared(run, part)
     if run.rank == ALL_RANKS:
         raise UserError(
-            f"'{name}' is a merged profile already, with the ranks side by side; name the profiles "
-            "of the single ranks"
+            f"'{name}' was merged by an older version, which did not join ranks; name the profiles of "
+            "the single ranks"
         )
     rank = run.rank if run.ranks else number
-    return part_of(profile, rank, name=name, content=content), run
+    return part_of(profile, rank, name=name, content=content, steps=steps), run
 
 
 def _compared(run: RunInfo, part: Part) -> RunInfo:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import node_sections, rank_collectives
+from deepcontext.profiler.format import nccl, rank_collectives
 from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import join_columns
 from deepcontext.profiler.model.job.groups import Groups
@@ -106,8 +106,8 @@ def _sections(parts: Sequence[Part]) -> dict[str, bytes | None]:
         held = [part.sections.get(name) for part in parts]
         if name in rank_collectives.JOINED:
             found[name] = collectives.joined([payload for payload in held if payload is not None])
+        elif name == nccl.SECTION:
+            found[name] = nccl.summed([payload for payload in held if payload is not None])
         else:
-            # Windows refer to the nodes of one rank's tree.
-            is_shared = len(set(held)) == 1 and name not in node_sections.NODE_SECTIONS
-            found[name] = held[0] if is_shared else None
+            found[name] = held[0] if len(set(held)) == 1 else None
     return found

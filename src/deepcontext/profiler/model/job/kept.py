@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.job.part import Part
     from deepcontext.profiler.model.profile import Profile
 
-_RULES = b"1"  # version of the rules of joining; other rules need other results
+_RULES = b"2"  # version of the rules of joining; other rules need other results
 
 
-def path_of(keep: str, names: Sequence[str], folder: str, *, unrelated: bool) -> Path | None:
+def path_of(keep: str, names: Sequence[str], folder: str, how: str) -> Path | None:
     """Return the file of a partial result, None where a file cannot be found.
 
     Args:
         keep: folder of the partial results.
         names: files of the ranks.
         folder: of relative names.
-        unrelated: whether the ranks are joined without checking that they are of one job.
+        how: what else the result depends on.
     """
-    key = hashlib.blake2b(_RULES + bytes([unrelated]), digest_size=16)
+    key = hashlib.blake2b(_RULES + how.encode(), digest_size=16)
     try:
         for name in names:
             status = Path(folder, name).stat()

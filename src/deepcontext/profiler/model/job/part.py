@@ -6,13 +6,13 @@ to a file. Invariant: the sum of each metric over the paths equals the sum over 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from deepcontext.errors import ProfileDataError
-from deepcontext.profiler.format import child_ends, rank_collectives
+from deepcontext.profiler.format import child_ends, node_sections, rank_collectives
 from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.job import collectives
@@ -26,8 +26,16 @@ from deepcontext.profiler.model.job.path_keys import (
     joined_frames,
     path_keys,
 )
-from deepcontext.profiler.model.job.rank_row import RankRow, rank_row
+from deepcontext.profiler.model.job.rank_row import RankRow, rank_row, rank_times
 from deepcontext.profiler.model.job.spread import Spread
+from deepcontext.profiler.model.job.steady import (
+    BEFORE,
+    STEADY,
+    divided,
+    facts,
+    is_of_part,
+    part_sums,
+)
 from deepcontext.profiler.model.job.sums import moved, sum_rows
 from deepcontext.profiler.model.job.trust_sums import TrustSums
 
@@ -36,11 +44,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.model.job.steady import Steps
     from deepcontext.profiler.model.metric_rows import MetricRows
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.profile_model import ProfileModel
     from deepcontext.profiler.model.run_info import RunInfo
 
     Keys = npt.NDArray[np.uint64]
+
+T = TypeVar("T")
 
 # The analyzers write this section, and write it again for the merged profile.
 _FINDINGS: Final = "findings"
@@ -75,9 +87,10 @@ class Part:
     Attributes:
         paths: the call paths; "position" below is an index into them.
         frames: frames by key.
-        sums: by metric its rows, added over the ranks; `node` is a position.
+        sums: by metric its rows, added over the ranks; `node` is a position. Those of set-up and of
+            the steady state have names with a prefix (`steady.py`).
         spreads: by `SUM` metric the spread of inclusive values over the ranks; `node` is a position.
-        columns: values of each rank at chosen paths.
+        columns: values of each rank at chosen paths, also those of the steady state.
         rows: what is known about each rank, ascending by number.
         run: the run of the rank with the lowest number.
         trust: trust reports of the ranks.
@@ -97,7 +110,9 @@ class Part:
     kernels: tuple[int, bytes] | None
 
 
-def part_of(profile: ProfileModel, rank: int, *, name: str = "", content: str = "") -> Part:
+def part_of(
+    profile: Profile, rank: int, *, name: str = "", content: str = "", steps: Steps | None = None
+) -> Part:
     """Return the partial result of one rank.
 
     Args:
@@ -105,6 +120,7 @@ def part_of(profile: ProfileModel, rank: int, *, name: str = "", content: str = 
         rank: number of the rank.
         name: file of the profile.
         content: hash of that file.
+        steps: the steps that are steady on all ranks of the job; None for a job without.
 
     Raises:
         ProfileDataError: two call paths have one key.
@@ -131,37 +147,67 @@ def part_of(profile: ProfileModel, rank: int, *, name: str = "", content: str = 
     values = _inclusive(profile, groups)
     totals = {metric: int(profile.inclusive(metric)[0]) for metric in values}
     kernels = profile.sections.get(compiled_kernels.SECTION)
+    row = rank_row(profile, rank, totals, name=name, content=content)
+    sums = dict(profile.stored_metrics())
+    codes = {metric: encode(column)[:, np.newaxis] for metric, column in values.items()}
+    if steps is not None:
+        before, part = divided(profile, steps)
+        row = replace(row, before=facts(before), steady={**facts(part), **rank_times(part)})
+        for prefix, each in ((BEFORE, before), (STEADY, part)):
+            sums |= {prefix + metric: rows for metric, rows in part_sums(each).items()}
+        codes |= {
+            STEADY + metric: encode(column)[:, np.newaxis]
+            for metric, column in _inclusive(part, groups).items()
+        }
     return Part(
         paths=paths,
         frames=joined_by_key(zip(of_frame.tolist(), frames, strict=True)),
-        sums={
-            metric: sum_rows([moved(rows, position)])
-            for metric, rows in profile.stored_metrics().items()
-        },
+        sums={metric: sum_rows([moved(rows, position)]) for metric, rows in sums.items()},
         spreads={metric: Spread.of(column, rank) for metric, column in values.items()},
         columns=Columns(
             key=paths.key,
             rank=np.array([rank], np.int32),
             is_whole=np.ones(1, np.bool_),
-            codes={metric: encode(column)[:, np.newaxis] for metric, column in values.items()},
+            codes=codes,
         ),
-        rows=(rank_row(profile, rank, totals, name=name, content=content),),
+        rows=(row,),
         run=profile.run,
         trust=TrustSums.of(profile.trust, rank),
-        sections=_sections(profile, rank),
+        sections=_sections(profile, rank, without={node_sections.WINDOWS} if steps else set()),
         kernels=None if kernels is None else (rank, kernels),
     )
 
 
-def _sections(profile: ProfileModel, rank: int) -> dict[str, bytes | None]:
+def without_steady(part: Part) -> Part:
+    """Return a part without its steady state, because the job has none that all ranks share."""
+
+    def of_run(found: Mapping[str, T]) -> dict[str, T]:
+        return {name: each for name, each in found.items() if not is_of_part(name)}
+
+    if not any(row.steady for row in part.rows):
+        return part
+    return replace(
+        part,
+        sums=of_run(part.sums),
+        columns=replace(part.columns, codes=of_run(part.columns.codes)),
+        rows=tuple(replace(row, before={}, steady={}) for row in part.rows),
+        sections={**part.sections, node_sections.WINDOWS: None},
+    )
+
+
+def _sections(profile: ProfileModel, rank: int, *, without: set[str]) -> dict[str, bytes | None]:
     left_out = {
+        *without,
         _FINDINGS,
         child_ends.SECTION,
         compiled_kernels.SECTION,
         *rank_collectives.SECTIONS,
     }
     found: dict[str, bytes | None] = {
-        name: payload for name, payload in profile.sections.items() if name not in left_out
+        # The ranks' nodes are not those of the joined tree.
+        name: None if name in node_sections.NODE_SECTIONS else payload
+        for name, payload in profile.sections.items()
+        if name not in left_out
     }
     for joined, name in rank_collectives.JOINED.items():
         if name in profile.sections:
@@ -210,8 +256,7 @@ def collision(key: int) -> ProfileDataError:
     """Return the error for two call paths or frames with one key."""
     return ProfileDataError(
         f"cannot join the ranks: two different call paths have the key {key:#018x}, so their costs "
-        "would be mixed; report this with the profiles, and merge fewer than 65 ranks, whose trees "
-        "are not joined"
+        "would be mixed; report this with the profiles, and open each rank's profile by itself"
     )
 
 

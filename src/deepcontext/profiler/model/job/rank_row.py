@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format.frame import MAIN_THREAD, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
@@ -46,6 +46,8 @@ class RankRow:
         lacking: collectors that did not fully run.
         notes: number of warnings of the rank's profile.
         totals: sum of each `SUM` metric over the rank's tree.
+        before: what is known of the windows before the steady state (`steady.facts`); empty without one.
+        steady: the same of the steady state, with `rank_times`.
     """
 
     rank: int
@@ -69,13 +71,15 @@ class RankRow:
     lacking: tuple[str, ...] = ()
     notes: int = 0
     totals: Mapping[str, int] = field(default_factory=dict)
+    before: Mapping[str, Any] = field(default_factory=dict)
+    steady: Mapping[str, Any] = field(default_factory=dict)
 
 
 def rank_row(
     profile: ProfileModel, rank: int, totals: Mapping[str, int], *, name: str, content: str
 ) -> RankRow:
     """Return the row of one rank's profile; `totals`, `name` and `content` as in `RankRow`."""
-    run, trust = profile.run, profile.trust
+    run, trust, times = profile.run, profile.trust, rank_times(profile)
     faulty = {Status.DEGRADED, Status.UNAVAILABLE}
     return RankRow(
         rank=rank,
@@ -92,14 +96,24 @@ def rank_row(
         exit_reason=run.exit_reason,
         ended=end_text(run) if run.exit_reason == _SNAPSHOT else "",
         steps=run.steps,
-        operator_ns=int(elapsed.in_operators(profile.frames, profile.tree, profile.metrics).sum()),
-        running_ns=int(exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name).sum()),
-        waiting_ns=_waiting_ns(profile),
+        operator_ns=times["operator_ns"],
+        running_ns=times["running_ns"],
+        waiting_ns=times["waiting_ns"],
         nodes=len(profile.tree),
         lacking=tuple(each.name for each in trust.collectors if each.status in faulty),
         notes=len(trust.notes),
         totals=totals,
     )
+
+
+def rank_times(profile: ProfileModel) -> dict[str, int]:
+    """Return the times of a row."""
+    in_operators = elapsed.in_operators(profile.frames, profile.tree, profile.metrics)
+    return {
+        "operator_ns": int(in_operators.sum()),
+        "running_ns": int(exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name).sum()),
+        "waiting_ns": _waiting_ns(profile),
+    }
 
 
 def _waiting_ns(profile: ProfileModel) -> int:

@@ -1,6 +1,6 @@
 """One profile of several processes of a job, whatever their roles: equal call paths are one path.
 
-Unlike in `part.py` and `merging.py`, the result does not distinguish the processes, so nothing
+Unlike in `part.py`, the result does not distinguish the processes, so nothing
 compares them as ranks. Invariant: the sum of each metric over the tree equals the sum over the
 processes' profiles.
 """

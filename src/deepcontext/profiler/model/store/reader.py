@@ -25,11 +25,10 @@ from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 from deepcontext.profiler.model.profile_model import ProfileModel
-from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
+from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.store.column import ColumnError, check_table, decode_column
 from deepcontext.profiler.model.store.framing import open_body
 from deepcontext.profiler.model.store.messages import message_class
-from deepcontext.profiler.model.store.old_ranks import with_ranks
 from deepcontext.profiler.model.tree import MAX_NODES, Tree
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 
@@ -79,14 +78,11 @@ class _Reader:
     def read(self) -> ProfileModel:
         frames = self._frames()
         tree = self._tree(len(frames))
-        run = RunInfo(**_plain_fields(self._body.run, "RunInfo"))
-        if run.rank == ALL_RANKS:
-            frames, tree = with_ranks(frames, tree)
         return ProfileModel(
             frames=frames,
             tree=tree,
             metrics=self._metrics(len(tree)),
-            run=run,
+            run=RunInfo(**_plain_fields(self._body.run, "RunInfo")),
             trust=self._trust(),
             sections=_sorted_map(self._body.sections),
         )

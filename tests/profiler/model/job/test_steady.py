@@ -11,14 +11,18 @@ import pytest
 from deepcontext.profiler.format import wire
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.node_sections import WINDOWS
-from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.job import sections
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.summaries import ranks
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.ui.account_texts import steady_text
+from deepcontext.ui.cli import app
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tests.conftest import MakeProfile
 
@@ -85,7 +89,14 @@ def test_ranks_that_were_cut_at_other_steps_have_the_steps_of_both(
     # Both ranks have a steady step 2 and 16, in windows of their own.
     assert (basis.first_step, basis.steps) == (2, 15)
     host = basis.profile.exclusive("host_time_ns")
-    assert host[host > 0].tolist() == [15 * 2 * MS, 15 * 3 * MS]
+    assert host[host > 0].tolist() == [15 * 2 * MS + 15 * 3 * MS]
+    assert [(row.steps, row.operator_ns) for row in ranks.by_rank(basis.profile)] == [
+        (15, 15 * 2 * MS),
+        (15, 15 * 3 * MS),
+    ]
+    assert [row.operator_ns for row in ranks.by_rank(basis.whole)] == [938 * MS, 957 * MS]
+    values = ranks.own_values(basis.profile, "host_time_ns").sum(axis=0)
+    np.testing.assert_allclose(values, [15 * 2 * MS, 15 * 3 * MS], rtol=1e-3)
     assert steady_text(basis) == "15 steps of 100 ms from step 2 on"
     assert basis.rest is not None
     whole = basis.whole.exclusive("host_time_ns")
@@ -111,3 +122,30 @@ def test_ranks_without_a_common_steady_window_have_none(
         "b": rank(make_profile, 1, ends, 3 * MS),
     }
     assert basis_of(merge(parts)).part is Part.RUN
+
+
+def test_what_was_joined_before_is_joined_again_with_its_steady_state(
+    make_profile: MakeProfile, tmp_path: Path
+) -> None:
+    files = []
+    for number in range(4):
+        ends = [1, 2, 4, 10, 16] if number % 2 else [1, 4, 16]
+        made = rank(make_profile, number, ends, (2 + number) * MS)
+        run = dataclasses.replace(made.run, ranks=4)
+        files.append(tmp_path / f"{number}.dcprof")
+        dataclasses.replace(made, run=run).save(files[-1])
+    whole = merge({file.name: Profile.load(file) for file in files})
+    parts = {}
+    for start in (0, 2):
+        part = merge({file.name: Profile.load(file) for file in files[start : start + 2]})
+        parts[str(start)] = Profile.from_bytes(part.to_bytes())
+    again = merge(parts)
+    assert again.sections[WINDOWS] == whole.sections[WINDOWS]
+    assert again.sections[sections.COLUMNS] == whole.sections[sections.COLUMNS]
+    assert basis_of(again).part is Part.STEADY
+    shorter = rank(make_profile, 4, [1, 2, 4, 10], 2 * MS)
+    shorter = dataclasses.replace(shorter, run=dataclasses.replace(shorter.run, ranks=4))
+    assert basis_of(merge({**parts, "4": shorter})).part is Part.RUN
+    words = ["merge", "-o", str(tmp_path / "job.dcprof"), *map(str, files)]
+    assert app.main(words) == 0
+    assert Profile.load(tmp_path / "job.dcprof").sections[WINDOWS] == whole.sections[WINDOWS]
