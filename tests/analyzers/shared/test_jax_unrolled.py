@@ -9,20 +9,20 @@ import pytest
 from deepcontext.analyzers.questions import compiled
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.summaries.jax import operations as operations_of_programs
 from deepcontext.profiler.summaries.jax import programs
 from deepcontext.profiler.summaries.jax.operations import Member, Operation
-from deepcontext.profiler.summaries.jax.programs import Source
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
-LAYER = Source("layer", "/home/me/train.py", 5)
-KEYS = Source("make", "/home/me/train.py", 9)
+LAYER = Place("layer", "/home/me/train.py", 5)
+KEYS = Place("make", "/home/me/train.py", 9)
 
 
-def made(opcode: str, phase: str, source: Source, primitive: str = "") -> Operation:
+def made(opcode: str, phase: str, source: Place, primitive: str = "") -> Operation:
     members = (Member(primitive, phase, source, 0),) if primitive else ()
     return Operation("jit_step", opcode, opcode, phase, source, members, 1, 0, 1, 0, 0)
 

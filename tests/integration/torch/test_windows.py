@@ -243,13 +243,17 @@ def test_sessions_have_windows_of_their_own(record: Any) -> None:
     check_sums(profile)
 
 
-def test_a_merged_job_says_that_its_windows_are_left_out(tmp_path: Path, record: Any) -> None:
+def test_a_merged_job_has_the_steady_states_of_its_ranks(record: Any) -> None:
     from deepcontext.profiler.model.job.fold import merge
 
     profile = record(set_up_and_train, 5).profile
     merged = merge({"a": profile, "b": profile})
-    assert merged.windows == ()
-    assert any("windows of the run" in note for note in merged.trust.notes)
+    kinds = [WindowKind.SETUP, WindowKind.STEADY, WindowKind.END]
+    assert [each.kind for each in merged.windows] == kinds
+    one, both = profile.steady(), merged.steady()
+    assert one is not None
+    assert both is not None
+    assert both.inclusive("host_time_ns")[0] == 2 * one.inclusive("host_time_ns")[0] > 0
 
 
 def stall_every_tenth(steps: int) -> None:

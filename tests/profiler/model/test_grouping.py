@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepcontext.profiler.model.grouping import NO_GROUP, sums, topmost
+from deepcontext.profiler.model.grouping import NO_GROUP, Groups, sums, topmost
 from tests.synthetic import random_profile
 
 
@@ -38,3 +38,22 @@ def test_a_topmost_node_has_no_ancestor_of_its_group(seed: int, groups: int) -> 
         if group[node] != NO_GROUP and group[node] not in group[list(tree.path(node)[:-1])]
     ]
     assert topmost(tree, group).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(-3, 3)), max_size=20))
+def test_groups_are_those_of_a_dictionary(rows: list[tuple[int, int, int]]) -> None:
+    expected: dict[tuple[int, int], list[int]] = {}
+    for number, (first, second, _) in enumerate(rows):
+        expected.setdefault((first, second), []).append(number)
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    one, two, values = table.T
+    groups = Groups.of(one, two, largest=values)
+    assert list(zip(*(each.tolist() for each in groups.keys), strict=True)) == sorted(expected)
+    members = [expected[key] for key in sorted(expected)]
+    largest = [sorted(each, key=lambda row: -values[row]) for each in members]
+    assert [each.tolist() for each in groups] == largest
+    assert groups.first(values).tolist() == [values[each].max() for each in members]
+    assert groups.sums(values).tolist() == [values[each].sum() for each in members]
+    assert groups.least(values).tolist() == [values[each].min() for each in members]
+    assert groups.most(values).tolist() == [values[each].max() for each in members]
+    assert Groups.of(one).of_row().tolist() == [sorted({*one.tolist()}).index(each) for each in one]

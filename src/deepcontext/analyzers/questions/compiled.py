@@ -25,9 +25,9 @@ from deepcontext.profiler.summaries.setup_time import setup_time
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from deepcontext.profiler.model.place import Place
     from deepcontext.profiler.model.profile import Profile
 
-    Source = jax_programs.Source
 
 # torch's name for the n-th compilation of the m-th piece of code.
 _REGION: Final = re.compile(r"Torch-Compiled Region: (?:\d+/)?(\d+)/(\d+)$")
@@ -50,7 +50,7 @@ _FEWEST_LAYERS: Final = 2
 _LEAST_UNROLLED_SHARE: Final = 0.15
 # A function that is compiled more often has that as its fault.
 _MOST_COMPILATIONS: Final = 2
-# Source: jax/_src/prng.py. A draw of random numbers is made of dozens of operations.
+# Place: jax/_src/prng.py. A draw of random numbers is made of dozens of operations.
 _DRAWS: Final = frozenset({"iota_2x32_shape", "threefry2x32", "random_bits", "rng_bit_generator"})
 # What `for part in array` and `a, b = array` are made of: they compute nothing.
 _UNPACKING: Final = frozenset({"slice", "dynamic_slice", "squeeze", "reshape", "broadcast_in_dim"})
@@ -163,7 +163,7 @@ def _programs_again(profile: Profile) -> Iterator[Cause]:
         )
 
 
-def _frame(place: Source) -> Frame:
+def _frame(place: Place) -> Frame:
     return Frame(FrameKind.PYTHON, place.function, place.file, place.line)
 
 
@@ -180,7 +180,7 @@ def _entry(rows: list[jax_programs.Recompilation]) -> str:
     return "static_argument_compiled_again" if is_static else "program_compiled_again"
 
 
-def _calls(profile: Profile, function: str, place: Source | None) -> list[int]:
+def _calls(profile: Profile, function: str, place: Place | None) -> list[int]:
     """Return the calls of a jitted function, only calls from the line `place` if there are any."""
     names = {f"jit({function})", function}
     nodes: list[int] = at.nodes_named(profile, FrameKind.OPERATOR, names).nodes().tolist()
@@ -234,13 +234,13 @@ class Unrolled:
     """
 
     module: str
-    source: Source
+    source: Place
     repeated: int
     compile_ns: int
     is_net: bool
 
 
-_Lines: TypeAlias = Counter[tuple[str, str, jax_programs.Source]]
+_Lines: TypeAlias = "Counter[tuple[str, str, Place]]"
 
 
 def unrolled_programs(profile: Profile) -> list[Unrolled]:

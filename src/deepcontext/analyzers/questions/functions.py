@@ -14,7 +14,7 @@ from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.causes import ELAPSED, Cause
 from deepcontext.analyzers.shared.called_operators import entered
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_READY_TIME_NS
-from deepcontext.profiler.model.grouping import NO_GROUP, sums
+from deepcontext.profiler.model.grouping import NO_GROUP, Groups
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.package import package_of
 from deepcontext.profiler.model.tree import NO_NODE
@@ -56,20 +56,16 @@ def _by_line(
     profile: Profile, nodes: Ints, number: Ints, names: list[str], spent: Ints, whole: int
 ) -> Iterator[Cause]:
     lines = UserLines.of(profile)
-    keys, of_key = np.unique(
-        lines.of_node[nodes] * max(len(names), 1) + number, return_inverse=True
-    )
-    for key, value in enumerate(sums(of_key, spent[nodes], len(keys)).tolist()):
-        line, name = divmod(int(keys[key]), len(names))
-        members = nodes[of_key == key]
-        members = members[np.argsort(-spent[members], kind="stable")]
+    groups = Groups.of(lines.of_node[nodes], number, largest=spent[nodes])
+    for line, name, rows in zip(*groups.keys, groups, strict=True):
+        members = nodes[rows]
         yield Cause(
             key=catalogue.keys_of_functions()[names[name]],
             nodes=tuple(members.tolist()),
             weights=tuple(spent[members].tolist()),
-            frame=profile.frames[int(lines.frame[line])],
+            frame=lines.frame_of(profile, line),
             metric=ELAPSED,
-            value=value,
+            value=int(spent[members].sum()),
             whole=whole,
             words={"name": names[name]},
         )

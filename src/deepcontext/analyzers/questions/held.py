@@ -22,7 +22,7 @@ from deepcontext.analyzers.shared.jax_calls import calls_of
 from deepcontext.analyzers.shared.model_runs import functions_of, models
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import BUILT_GRAPH, CALL_DURATION_NS, HOST_TIME_NS
-from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.grouping import Groups, sums
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
@@ -230,12 +230,13 @@ def _unused_graphs(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
     is_called = builds[outermost] & (owner != NO_NODE)
     modules, owner = outermost[is_called], owner[is_called]
     held = profile.inclusive(f"{prefix}peak_bytes")
-    lines, of_module = np.unique(frames.source_line()[tree.frame[owner]], return_inverse=True)
+    groups = Groups.of(frames.source_line()[tree.frame[owner]], largest=held[modules])
     least = max(_LEAST_GRAPH, _LEAST_GRAPH_SHARE * peak)
-    # A graph holds no more than all of its modules, and few lines hold that much.
-    for line in np.flatnonzero(sums(of_module, held[modules], len(lines)) >= least).tolist():
-        members = modules[of_module == line]
-        members = members[np.argsort(-held[members], kind="stable")].tolist()
+    for rows in groups:
+        members = modules[rows].tolist()
+        # A graph holds no more than all of its modules, and few lines hold that much.
+        if int(held[members].sum()) < least:
+            continue
         value = _held_by_graph(profile, prefix, members)
         if value >= least:
             name = profile.frame(members[0]).name

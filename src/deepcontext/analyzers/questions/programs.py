@@ -19,7 +19,7 @@ from deepcontext.analyzers.shared.called_operators import NO_FUNCTION, functions
 from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import BYTES_MOVED
-from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.grouping import Groups, sums
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros, inclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
@@ -114,8 +114,8 @@ def _by_line(profile: Profile, phase: Phase, values: at.Ints) -> dict[int, int]:
     nodes = np.flatnonzero((profile.tree.phase == phase) & (values > 0))
     owner = at.climb(profile, nodes, profile.is_user_code())
     line = profile.frames.source_line()[profile.tree.frame[owner]]
-    lines, number = np.unique(np.where(owner == NO_NODE, -1, line), return_inverse=True)
-    return dict(zip(lines.tolist(), sums(number, values[nodes], len(lines)).tolist(), strict=True))
+    groups = Groups.of(np.where(owner == NO_NODE, -1, line))
+    return dict(zip(groups.key.tolist(), groups.sums(values[nodes]).tolist(), strict=True))
 
 
 def _beside_gradients(profile: Profile) -> Iterator[Cause]:

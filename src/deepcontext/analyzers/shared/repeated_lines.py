@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.metric import SAMPLED_OPERATORS, SAMPLED_STEP
-from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.steps import step_count
 
@@ -82,13 +82,10 @@ def repeated(profile: Profile, is_user: Mask) -> Mask:
         return np.zeros(len(tree), np.bool_)
     owner = tree.nearest(is_user[tree.frame])
     line = np.where(owner == NO_NODE, -1, profile.frames.source_line()[tree.frame[owner]])
-    lines, of_row = np.unique(line[rows.node], return_inverse=True)
-    first = np.full(len(lines), np.iinfo(np.int64).max)
-    last = np.zeros(len(lines), np.int64)
-    np.minimum.at(first, of_row, rows.minimum)
-    np.maximum.at(last, of_row, rows.maximum)
-    count = sums(of_row, rows.count.astype(np.int64), len(lines))
-    mean = sums(of_row, rows.total, len(lines)) / np.maximum(count, 1)
+    groups = Groups.of(line[rows.node])
+    lines, first, last = groups.key, groups.least(rows.minimum), groups.most(rows.maximum)
+    count = groups.sums(rows.count.astype(np.int64))
+    mean = groups.sums(rows.total) / np.maximum(count, 1)
     steps = _last(profile, clock)
     low, high = (share * steps for share in _MEAN_WITHIN)
     is_repeated = (

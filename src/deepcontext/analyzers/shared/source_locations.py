@@ -23,7 +23,7 @@ from deepcontext.profiler.format.metric import (
     HOST_TIME_NS,
     PROGRAM_LAUNCH_COUNT,
 )
-from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.grouping import Groups, sums
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.operator_inputs import without_inputs
 from deepcontext.profiler.model.query import Query
@@ -384,18 +384,15 @@ def _locations(
     kept = np.flatnonzero(is_kept[key])
     if not len(kept):
         return []
-    order = kept[np.lexsort((nodes[kept], -value[kept], key[kept]))]
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    ends = np.append(starts[1:], len(order))
-    values = np.add.reduceat(value[order], starts)
-    counts = np.add.reduceat(counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes[order]], starts)
-    groups = zip(*(each.tolist() for each in (starts, ends, values, counts)), strict=True)
+    nodes, owner, value = nodes[kept], owner[kept], value[kept]
+    groups = Groups.of(key[kept], largest=value)
+    spent = groups.sums(value).tolist()
+    counts = groups.sums(counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]).tolist()
     locations = []
-    for start, end, spent, count in groups:
-        members = order[start:end]
+    for members, of_group, count in zip(groups, spent, counts, strict=True):
         top = int(owner[members[0]])
         frame = None if top == NO_NODE else profile.frame(top)
-        locations.append(Location(frame, tuple(nodes[members].tolist()), spent, count))
+        locations.append(Location(frame, tuple(nodes[members].tolist()), of_group, count))
     return sorted(locations, key=lambda location: (-location.value, location.nodes))
 
 

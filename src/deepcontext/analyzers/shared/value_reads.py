@@ -16,6 +16,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.called_operators import functions_of_nodes
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -102,7 +103,6 @@ def _drawing(
             source_locations.operators(profile, catalogue.operators("makes_indices"))
         )
     ).nodes()
-    found, inverse = np.unique(functions[draws], return_inverse=True)
-    calls = np.zeros(len(found), np.int64)
-    np.add.at(calls, inverse, profile.counts(CALL_DURATION_NS.name)[draws])
-    return np.asarray(found[2 * calls >= steps])
+    groups = Groups.of(functions[draws])
+    calls = groups.sums(profile.counts(CALL_DURATION_NS.name)[draws].astype(np.int64))
+    return np.asarray(groups.key[2 * calls >= steps])

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.tree import Tree
 
+    Array = npt.NDArray[Any]
     Ints = npt.NDArray[np.int64]
 
 NO_GROUP: Final = -1
@@ -103,6 +106,87 @@ class Spreads:
             minimum=None if self.minimum is None else int(self.minimum[index]),
             maximum=None if self.maximum is None else int(self.maximum[index]),
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Rows with equal keys, and sums and extremes over the rows of each group.
+
+    Attributes:
+        keys: for each column of keys, the distinct ones, ascending by the first column, then by the
+            next; shape (groups,) each.
+        order: row numbers, by group, shape (rows,), intp.
+        start: index in `order` of each group's first row, shape (groups,), intp.
+    """
+
+    keys: tuple[Array, ...]
+    order: npt.NDArray[np.intp]
+    start: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, *columns: Array, largest: Array | None = None) -> Groups:
+        """Return the groups of rows that are equal in all columns of keys.
+
+        Args:
+            columns: keys, shape (rows,) each.
+            largest: puts the rows of a group in descending order of these values, shape (rows,), signed;
+                equal rows, and rows without it, stay in their order.
+        """
+        if len(columns) == 1 and largest is None:
+            order = np.argsort(columns[0], kind="stable")
+        else:
+            by = () if largest is None else (-largest,)
+            order = np.lexsort((*by, *reversed(columns)))
+        is_first = np.ones(len(order), np.bool_)
+        ascending = [column[order] for column in columns]
+        is_first[1:] = np.any([each[1:] != each[:-1] for each in ascending], axis=0)
+        start = np.flatnonzero(is_first)
+        return cls(tuple(each[start] for each in ascending), order, start)
+
+    @property
+    def key(self) -> Array:
+        """The first column of keys."""
+        return self.keys[0]
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.intp]]:
+        """Yield the rows of each group."""
+        return iter(np.split(self.order, self.start[1:]) if len(self) else ())
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def of_row(self) -> npt.NDArray[np.intp]:
+        """Return the group of each row, shape (rows,), intp."""
+        group = np.empty(len(self.order), np.intp)
+        sizes = np.diff(self.start, append=len(self.order))
+        group[self.order] = np.repeat(np.arange(len(self.start)), sizes)
+        return group
+
+    def first(self, values: Array) -> Array:
+        """Return the value of each group's first row, shape (groups,)."""
+        return values[self.order[self.start]]
+
+    def sums(self, values: Array) -> Array:
+        """Return the sum of each group in the type of `values`, shape (groups,)."""
+        # The type is named, because numpy widens small unsigned numbers differently by version.
+        return np.add.reduceat(values[self.order], self.start, dtype=values.dtype)
+
+    def least(self, values: Array) -> Array:
+        """Return the least value of each group, shape (groups,)."""
+        return np.minimum.reduceat(values[self.order], self.start)
+
+    def most(self, values: Array) -> Array:
+        """Return the largest value of each group, shape (groups,)."""
+        return np.maximum.reduceat(values[self.order], self.start)
+
+    def mixed(self, values: Array) -> int | None:
+        """Return the first group whose rows have different values, None if there is none."""
+        ascending = values[self.order]
+        differs = ascending[1:] != ascending[:-1]
+        differs[self.start[1:] - 1] = False  # neighbours of two groups may differ
+        if not differs.any():
+            return None
+        return int(np.searchsorted(self.start, np.argmax(differs), side="right")) - 1
 
 
 def sums(group: npt.NDArray[Any], values: Ints, count: int) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import Aggregation
-from deepcontext.profiler.model.grouping import NO_GROUP, Spread, Spreads, sums, topmost
+from deepcontext.profiler.model.grouping import NO_GROUP, Groups, Spread, Spreads, sums, topmost
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
@@ -69,14 +69,10 @@ def table_of(
         return []
     holder = _holders(profile, by)[nodes]
     group_of_node = np.full(len(mask), NO_GROUP, np.int64)
-    _, group = np.unique(_key_numbers(profile, by, holder), return_inverse=True)
-    group_of_node[nodes] = group
-    count = int(group.max()) + 1
-    columns = _Columns.of_groups(profile, metric, group_of_node, count)
-    # The costliest node of each group is the last node of its group in this order.
-    ascending = np.lexsort((-nodes, exclusive[nodes], group))
-    last = np.append(group[ascending][1:] != group[ascending][:-1], True)
-    best = ascending[last]
+    groups = Groups.of(_key_numbers(profile, by, holder), largest=exclusive[nodes])
+    group_of_node[nodes] = groups.of_row()
+    columns = _Columns.of_groups(profile, metric, group_of_node, len(groups))
+    best = groups.order[groups.start]
     order = np.lexsort((nodes[best], -columns.exclusive))[:limit]
     return [
         columns.row(profile, by, index, (int(nodes[best[index]]), int(holder[best[index]])))

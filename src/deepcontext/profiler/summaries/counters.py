@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from deepcontext.profiler.format.counter_names import COUNTERS, CYCLES, INSTRUCTIONS
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.summaries.lines import UserLines
 
 if TYPE_CHECKING:
@@ -22,19 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LineCounts:
+class LineCounts(Place):
     """Increase of the counters at one line of the user's code, including what the line calls.
 
     Attributes:
-        function: name of the function the line is in.
-        file: source file.
-        line: 1-based.
         counts: by name of the metric, without deeper lines of the user's code.
     """
 
-    function: str
-    file: str
-    line: int
     counts: Mapping[str, int]
 
     @property
@@ -65,12 +58,9 @@ def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineCounts, ...], i
         return (), 0
     lines = UserLines.of(profile)
     columns = [lines.sums(profile.exclusive(metric.name)) for metric in metrics]
-    # `lexsort` compares the last key first.
-    order = np.lexsort((lines.frame, *(-column for column in reversed(columns))))
-    order = order[np.any([column[order] > 0 for column in columns], axis=0)]
+    order = lines.largest(*columns)
     rows = []
     for index in order[: limit or None].tolist():
-        frame = profile.frames[int(lines.frame[index])]
         counts = {m.name: int(c[index]) for m, c in zip(metrics, columns, strict=True)}
-        rows.append(LineCounts(frame.name, frame.file, frame.line, counts))
+        rows.append(LineCounts.at(lines.frame_of(profile, index), counts))
     return tuple(rows), len(order)

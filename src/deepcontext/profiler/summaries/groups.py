@@ -18,7 +18,7 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
-from deepcontext.profiler.model.grouping import NO_GROUP, Spread, Spreads, sums, topmost
+from deepcontext.profiler.model.grouping import NO_GROUP, Groups, Spread, Spreads, sums, topmost
 from deepcontext.profiler.model.metric_values import summed
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
@@ -82,7 +82,7 @@ class FrameGroups:
 
     Attributes:
         of_frame: group of each frame or `NO_GROUP`, shape (frames,).
-        example: the first frame of each group, shape (groups,).
+        example: the first frame of each group, ascending, shape (groups,).
     """
 
     of_frame: Ints
@@ -90,12 +90,16 @@ class FrameGroups:
 
     @classmethod
     def of_frames(cls, mask: Mask, value: Ints) -> FrameGroups:
-        """Group the frames in `mask` that have the same `value`."""
+        """Group the frames in `mask` that have the same `value`, in the order of their first frames."""
         members = np.flatnonzero(mask)
-        _, first, inverse = np.unique(value[members], return_index=True, return_inverse=True)
+        groups = Groups.of(value[members])
+        first = groups.first(members)
+        order = np.argsort(first)
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
         of_frame = np.full(len(mask), NO_GROUP, np.int64)
-        of_frame[members] = inverse
-        return cls(of_frame, members[first])
+        of_frame[members] = number[groups.of_row()]
+        return cls(of_frame, first[order])
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.package import Origin, Package, package_of
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import time_between_operators
+from deepcontext.profiler.summaries.groups import FrameGroups
 from deepcontext.profiler.summaries.lines import UserLines
 from deepcontext.profiler.summaries.setup_time import importing
 
@@ -150,9 +151,9 @@ def _explained(
     nearest_user = tree.nearest(profile.is_user_code()[tree.frame])
     # Node ids increase towards the leaves: a package above the user line only called that line.
     counts = (values != 0) & (nearest != NO_NODE) & (nearest > nearest_user)
-    _, first, group = np.unique(frames.source_line(), return_index=True, return_inverse=True)
-    of_line = np.ravel(group)[tree.frame[nearest[counts]]]
-    return first, sums(of_line, values[counts], len(first))
+    lines = FrameGroups.of_frames(np.ones(len(frames), np.bool_), frames.source_line())
+    of_line = lines.of_frame[tree.frame[nearest[counts]]]
+    return lines.example, sums(of_line, values[counts], len(lines.example))
 
 
 def _of_lines(

@@ -18,9 +18,11 @@ from deepcontext.profiler.summaries.groups import FrameGroups, Grouping
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
     Ints = npt.NDArray[np.int64]
+    Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 def _user_lines(profile: Profile) -> FrameGroups:
@@ -68,20 +70,22 @@ class UserLines:
 
     @classmethod
     def _computed(cls, profile: Profile) -> UserLines:
-        tree = profile.tree
-        user = np.flatnonzero(profile.is_user_code())
-        _, first, inverse = np.unique(
-            profile.frames.source_line()[user], return_index=True, return_inverse=True
-        )
-        # Lines in the order of their first frames.
-        order = np.argsort(first)
-        rank = np.empty(len(first), np.int64)
-        rank[order] = np.arange(len(first))
-        of_frame = np.full(len(profile.frames), NO_GROUP, np.int64)
-        of_frame[user] = rank[np.ravel(inverse)]
-        group = of_frame[tree.frame]
-        nearest = nearest_user(profile)
-        return cls(user[first[order]], np.where(nearest == NO_NODE, NO_GROUP, group[nearest]))
+        lines, nearest = _user_lines(profile), nearest_user(profile)
+        line = lines.of_frame[profile.tree.frame[nearest]]
+        return cls(lines.example, np.where(nearest == NO_NODE, NO_GROUP, line))
+
+    def frame_of(self, profile: Profile, index: int) -> Frame:
+        """Return the first frame of a line."""
+        return profile.frames[int(self.frame[index])]
+
+    def largest(self, *values: Numbers) -> Ints:
+        """Return the lines of which a value is above 0, by the first value, then by the next, largest first.
+
+        Args:
+            values: of each line, shape (lines,).
+        """
+        order = np.lexsort((self.frame, *(-column for column in reversed(values))))
+        return order[np.any([column[order] > 0 for column in values], axis=0)]
 
     def sums(self, values: Ints, within: npt.NDArray[np.bool_] | None = None) -> Ints:
         """Return the sum of a value over the nodes of each line, shape (lines,).

@@ -15,6 +15,7 @@ import numpy as np
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.summaries.jax.programs import section
 from deepcontext.profiler.summaries.lines import UserLines, by_line
 
@@ -95,21 +96,15 @@ class MemoryUse:
 
 
 @dataclass(frozen=True, slots=True)
-class GrownLine:
+class GrownLine(Place):
     """A line of the user's code under which memory grows from step to step.
 
     Attributes:
-        function: name of the function the line is in.
-        file: source file.
-        line: 1-based.
         size_bytes: growth in bytes.
         grown_steps: number of steps with growth; the largest number of any context below the line.
         steps: number of inspected steps.
     """
 
-    function: str
-    file: str
-    line: int
     size_bytes: int
     grown_steps: int
     steps: int
@@ -147,15 +142,7 @@ class GrownLines:
         columns = (self.frame, self.size_bytes, self.grown_steps)
         places = zip(*(column[chosen].tolist() for column in columns), strict=True)
         return tuple(
-            GrownLine(
-                function=frames.strings[int(frames.name[frame])],
-                file=frames.strings[int(frames.file[frame])],
-                line=int(frames.line[frame]),
-                size_bytes=size,
-                grown_steps=grown,
-                steps=self.steps,
-            )
-            for frame, size, grown in places
+            GrownLine.at(frames[frame], size, grown, self.steps) for frame, size, grown in places
         )
 
 

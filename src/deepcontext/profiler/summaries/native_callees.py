@@ -14,7 +14,7 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
-from deepcontext.profiler.model.grouping import NO_GROUP, sums
+from deepcontext.profiler.model.grouping import NO_GROUP, Groups
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import UserLines
@@ -69,13 +69,15 @@ def _callees(profile: Profile) -> dict[int, tuple[Callee, ...]]:
         return {}
     frames = profile.frames
     name = frames.name[profile.tree.frame[outermost[nodes]]]
-    keys, of_key = np.unique(line[nodes] * len(frames.strings) + name, return_inverse=True)
-    time = sums(of_key, spent[nodes], len(keys))
+    groups = Groups.of(line[nodes], name, largest=spent[nodes])
     found: dict[int, list[Callee]] = {}
-    for key in np.argsort(-time, kind="stable").tolist():
-        members = nodes[of_key == key]
-        members = members[np.argsort(-spent[members], kind="stable")]
-        number, text = divmod(int(keys[key]), len(frames.strings))
-        callee = Callee(frames.strings[text], int(time[key]), tuple(members.tolist()))
-        found.setdefault(number, []).append(callee)
-    return {number: tuple(each) for number, each in found.items()}
+    for number, text, members in zip(*groups.keys, groups, strict=True):
+        of_callee = nodes[members]
+        callee = Callee(
+            frames.strings[text], int(spent[of_callee].sum()), tuple(of_callee.tolist())
+        )
+        found.setdefault(int(number), []).append(callee)
+    return {
+        number: tuple(sorted(each, key=lambda callee: -callee.time_ns))
+        for number, each in found.items()
+    }

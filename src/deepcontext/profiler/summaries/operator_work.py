@@ -15,6 +15,7 @@ from deepcontext.profiler.format.metric import CALL_DURATION_NS, GPU_TIME_NS
 from deepcontext.profiler.model.bytes_moved import operator_bytes
 from deepcontext.profiler.model.flops import operator_flops
 from deepcontext.profiler.model.grouping import NO_GROUP
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.model.recorded_operators import has_shapes
 from deepcontext.profiler.summaries.lines import UserLines
 from deepcontext.profiler.summaries.roof import roof_of
@@ -68,19 +69,13 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class LineWork:
+class LineWork(Place):
     """What the operators of one line of the user's code do, their backward included.
 
     Attributes:
-        function: name of the function the line is in.
-        file: source file.
-        line: 1-based.
         work: without deeper lines of the user's code.
     """
 
-    function: str
-    file: str
-    line: int
     work: Work
 
 
@@ -137,8 +132,7 @@ class OperatorWork:
         found, group = np.unique(line[which], return_inverse=True)
         rows = []
         for index, work in zip(found.tolist(), self.sums(group, which, len(found)), strict=True):
-            frame = profile.frames[int(lines.frame[index])]
-            rows.append(LineWork(frame.name, frame.file, frame.line, work))
+            rows.append(LineWork.at(lines.frame_of(profile, index), work))
         return rows
 
     def shapes(self, profile: Profile, which: Mask) -> list[ShapeWork]:

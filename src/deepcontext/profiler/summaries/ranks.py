@@ -24,6 +24,7 @@ from deepcontext.profiler.model.job import sections
 from deepcontext.profiler.model.job.columns import UNKNOWN, decode
 from deepcontext.profiler.model.job.packing import damage
 from deepcontext.profiler.model.job.steady import STEADY, is_of_part, of_steady
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.model.windows import WindowKind
 from deepcontext.profiler.summaries.lines import UserLines
@@ -53,23 +54,17 @@ _BINS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class UnevenLine:
+class UnevenLine(Place):
     """A line of the user's code that takes some ranks longer than others.
 
     Attributes:
-        index: index of the line in `UserLines`.
-        function: name of the function the line is in.
-        file: source file.
-        line: 1-based.
         by_rank: elapsed ns (ns in operators if nothing was sampled) of the line on each compared rank,
             without deeper lines of the user's code.
+        index: index of the line in `UserLines`.
     """
 
-    index: int
-    function: str
-    file: str
-    line: int
     by_rank: tuple[int, ...]
+    index: int
 
     @property
     def excess(self) -> float:
@@ -216,14 +211,11 @@ def uneven_lines(
     values = own_values(profile, line_metric(profile)) if values is None else values
     table = by_line(profile, values if ranks is None else values[:, list(ranks)])
     excess = table.max(axis=1) - table.mean(axis=1)
-    frames = UserLines.of(profile).frame
-    order = np.lexsort((frames, -excess))
-    rows = []
-    for index in order[excess[order] > 0][:limit].tolist():
-        frame = profile.frames[int(frames[index])]
-        of_ranks = tuple(table[index].tolist())
-        rows.append(UnevenLine(index, frame.name, frame.file, frame.line, of_ranks))
-    return tuple(rows)
+    lines = UserLines.of(profile)
+    return tuple(
+        UnevenLine.at(lines.frame_of(profile, index), tuple(table[index].tolist()), index)
+        for index in lines.largest(excess)[:limit].tolist()
+    )
 
 
 def by_line(profile: Profile, values: Table) -> npt.NDArray[np.int64]:

@@ -91,11 +91,6 @@ def roof_of(profile: Profile, *, on_gpu: bool, threads: int = 0) -> Roof | None:
     return None
 
 
-def threads_of(profile: Profile) -> int:
-    """Return the number of threads that torch computed with, 0 where it was not recorded."""
-    return peaks.decode_section(profile.sections.get(peaks.SECTION, b""))[1]
-
-
 def with_peaks(profile: Kind, given: Sequence[DevicePeaks], *, replace: bool) -> Kind:
     """Return a profile with other peaks; those of other machines have no effect.
 

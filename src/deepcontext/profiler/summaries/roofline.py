@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.model.grouping import NO_GROUP
+from deepcontext.profiler.model.grouping import NO_GROUP, Groups
 from deepcontext.profiler.model.operator_inputs import without_inputs
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import UserLines
@@ -217,11 +217,10 @@ def _table(row: Ints, column: Ints, values: Ints, shape: tuple[int, int]) -> Int
 
 def _costliest(member: Ints, node: Ints, time: Ints, count: int) -> Ints:
     """Return the node of each point at which the operators take most time, shape (points,)."""
-    pairs, pair = np.unique(np.stack([member, node]), axis=1, return_inverse=True)
-    spent = np.bincount(np.ravel(pair), weights=time.astype(np.float64), minlength=pairs.shape[1])
-    order = np.lexsort((-pairs[1], spent, pairs[0]))
+    pairs = Groups.of(member, node)
+    points = Groups.of(pairs.keys[0], largest=pairs.sums(time))
     found = np.zeros(count, np.int64)
-    found[pairs[0][order]] = pairs[1][order]  # the last one of each point stays
+    found[points.key] = points.first(pairs.keys[1])
     return found
 
 
@@ -229,10 +228,10 @@ def _by_line(profile: Profile, work: OperatorWork) -> Membership:
     lines = UserLines.of(profile)
     is_line = profile.is_user_code()[profile.tree.frame]
     line = lines.of_node[work.nodes]
-    found, member = np.unique(line[line != NO_GROUP], return_inverse=True)
+    groups = Groups.of(line[line != NO_GROUP])
     of_operator = np.full(len(work.nodes), NO_GROUP, np.int64)
-    of_operator[line != NO_GROUP] = np.ravel(member)
-    frames = [profile.frames[int(lines.frame[each])] for each in found.tolist()]
+    of_operator[line != NO_GROUP] = groups.of_row()
+    frames = [lines.frame_of(profile, each) for each in groups.key.tolist()]
     places = [Place(each.name, each.file, each.line) for each in frames]
     return Membership(places, of_operator, _nearest(profile, is_line, work.nodes))
 

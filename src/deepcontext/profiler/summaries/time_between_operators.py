@@ -22,6 +22,7 @@ from deepcontext.profiler.format.metric import (
 )
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.summaries.lines import UserLines
 
 if TYPE_CHECKING:
@@ -74,19 +75,13 @@ class ThreadTime:
 
 
 @dataclass(frozen=True, slots=True)
-class LineTime:
+class LineTime(Place):
     """Time outside operators at one line of the user's code, including what the line calls.
 
     Attributes:
-        function: name of the function the line is in.
-        file: source file.
-        line: 1-based.
         sampled: time without deeper lines of the user's code.
     """
 
-    function: str
-    file: str
-    line: int
     sampled: SampledTime
 
 
@@ -153,14 +148,11 @@ def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int
             metrics.columns, (None, None, on_main, on_main, on_main), strict=True
         )
     ]
-    ranking = columns[0] + columns[2]
-    order = np.lexsort((lines.frame, -ranking))
-    order = order[ranking[order] > 0]
+    order = lines.largest(columns[0] + columns[2])
     rows = []
     for index in order[: limit or None].tolist():
-        frame = profile.frames[int(lines.frame[index])]
         time = SampledTime(*(int(column[index]) for column in columns))
-        rows.append(LineTime(frame.name, frame.file, frame.line, time))
+        rows.append(LineTime.at(lines.frame_of(profile, index), time))
     return tuple(rows), len(order)
 
 

@@ -26,8 +26,9 @@ from deepcontext.ui.report.text_layout import Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deepcontext.profiler.model.place import Place
     from deepcontext.profiler.summaries.jax.operations import Member, Operation
-    from deepcontext.profiler.summaries.jax.programs import Recompilation, Source
+    from deepcontext.profiler.summaries.jax.programs import Recompilation
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
@@ -185,7 +186,7 @@ def _print_fusions(layout: TextLayout, view: View) -> None:
 
 def _members(members: Sequence[Member]) -> str:
     """Return ``layers.py:8 mul, add 3x; layers.py:12 sub``: members in order, by line."""
-    by_line: dict[Source, dict[str, int]] = {}
+    by_line: dict[Place, dict[str, int]] = {}
     for member in members:
         counts = by_line.setdefault(member.source, {})
         counts[member.primitive] = counts.get(member.primitive, 0) + 1
@@ -196,7 +197,7 @@ def _members(members: Sequence[Member]) -> str:
     )
 
 
-def _short(source: Source) -> str:
+def _short(source: Place) -> str:
     return f"{PurePath(source.file).name}:{source.line}" if source.file else "without a line:"
 
 
@@ -250,7 +251,7 @@ def print_transfers(layout: TextLayout, view: View) -> None:
     layout.table(columns, cells)
 
 
-def _place(view: View, source: Source) -> str:
+def _place(view: View, source: Place) -> str:
     if not source.file:
         return "no line of your code"
     return f"{shorten_path(source.file, view.profile.run.cwd)}:{source.line}"

@@ -15,9 +15,9 @@ from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Phase
+    from deepcontext.profiler.model.place import Place
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.jax.operations import Operation
-    from deepcontext.profiler.summaries.jax.programs import Source
 
 
 def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
@@ -106,7 +106,7 @@ def _phases(values: dict[Phase, int]) -> dict[str, int]:
     return {phase.label: value for phase, value in values.items()}
 
 
-def _source(source: Source) -> dict[str, object] | None:
+def _source(source: Place) -> dict[str, object] | None:
     if not source.file:
         return None
     return {"function": source.function, "file": source.file, "line": source.line}

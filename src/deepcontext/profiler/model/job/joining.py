@@ -12,9 +12,9 @@ import numpy as np
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import nccl, rank_collectives
+from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import join_columns
-from deepcontext.profiler.model.job.groups import Groups
 from deepcontext.profiler.model.job.part import Part, Paths, grouped_paths, joined_by_key
 from deepcontext.profiler.model.job.spread import join_spreads
 from deepcontext.profiler.model.job.sums import moved, sum_rows

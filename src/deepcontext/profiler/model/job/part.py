@@ -15,9 +15,9 @@ from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import child_ends, node_sections, rank_collectives
 from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.model import compiled_kernels
+from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import Columns, encode
-from deepcontext.profiler.model.job.groups import Groups
 from deepcontext.profiler.model.job.joined_file import Folders
 from deepcontext.profiler.model.job.path_keys import (
     NO_PATH,

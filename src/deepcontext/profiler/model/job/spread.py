@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from deepcontext.profiler.model.job.groups import Groups
+from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.job.squares import Squares
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.model.job.groups import Groups
+    from deepcontext.profiler.model.grouping import Groups
 
     Words = npt.NDArray[np.uint64]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.metric import Aggregation
-from deepcontext.profiler.model.job.groups import Groups
+from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.metric_rows import MetricRows
 
 if TYPE_CHECKING:

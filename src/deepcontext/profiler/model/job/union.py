@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler.model.job.groups import Groups
+from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.job.joined_file import Folders
 from deepcontext.profiler.model.job.part import Paths, grouped_paths, joined_by_key
 from deepcontext.profiler.model.job.path_keys import (

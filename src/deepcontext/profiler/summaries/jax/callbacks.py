@@ -9,8 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.model.source import is_user_file
-from deepcontext.profiler.summaries.jax.programs import Source, section
+from deepcontext.profiler.summaries.jax.programs import section
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
@@ -35,7 +36,7 @@ class Callback:
 
     module: str
     primitive: str
-    source: Source
+    source: Place
     is_in_loop: bool
     host_ns: int
     executions: int
@@ -54,7 +55,7 @@ def callbacks(profile: Profile) -> tuple[Callback, ...]:
     }
     found = []
     for program in content.get("programs", ()):
-        lines = [Source(*line) for line in program["lines"]]
+        lines = [Place(*line) for line in program["lines"]]
         for index, operation in enumerate(program["operations"]):
             if not _TARGET.search(operation.get("detail", "")):
                 continue
@@ -64,7 +65,7 @@ def callbacks(profile: Profile) -> tuple[Callback, ...]:
                 Callback(
                     program["module"],
                     operation.get("primitive", ""),
-                    own[-1] if own else Source("", "", 0),
+                    own[-1] if own else Place("", "", 0),
                     _LOOP in operation.get("op_name", ""),
                     host_ns,
                     executions,

@@ -10,13 +10,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.model.source import is_user_file
-from deepcontext.profiler.summaries.jax.programs import Source, section
+from deepcontext.profiler.summaries.jax.programs import section
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
-_NOWHERE = Source("", "", 0)
+_NOWHERE = Place("", "", 0)
 # Matrix products and convolutions, by JAX's names and the compiler's.
 _DENSE = frozenset({"dot_general", "conv_general_dilated", "dot", "convolution"})
 # By either's names, with hyphens.
@@ -29,7 +30,7 @@ class Member:
 
     primitive: str
     phase: str
-    source: Source
+    source: Place
     flops: int
 
 
@@ -59,7 +60,7 @@ class Operation:
     name: str
     opcode: str
     phase: str
-    source: Source
+    source: Place
     members: tuple[Member, ...]
     source_lines: int
     device_ns: int
@@ -133,7 +134,7 @@ def operations(profile: Profile) -> tuple[Operation, ...]:
     found = []
     for program in programs:
         name = label(program, is_only=namesakes[program["module"]] == 1)
-        lines = [Source(*line) for line in program["lines"]]
+        lines = [Place(*line) for line in program["lines"]]
         found += [
             replace(
                 _operation(operation, name, lines, time_of[program["uid"], index]),
@@ -168,16 +169,6 @@ def arguments(profile: Profile) -> tuple[Arguments, ...]:
     )
 
 
-def result_sizes(profile: Profile) -> dict[str, int]:
-    """Return the bytes of the results of each program, by its name."""
-    programs = (section(profile) or {}).get("programs", ())
-    namesakes = Counter(program["module"] for program in programs)
-    return {
-        label(program, is_only=namesakes[program["module"]] == 1): program["output_bytes"]
-        for program in programs
-    }
-
-
 def fusions(profile: Profile, *, several_lines: bool = False) -> tuple[Operation, ...]:
     """List the executed fusions, slowest first; `several_lines`: only fusions of several lines."""
     return tuple(
@@ -194,7 +185,7 @@ def label(program: dict[str, Any], *, is_only: bool) -> str:
 
 
 def _operation(
-    content: dict[str, Any], program: str, lines: list[Source], time: tuple[int, int]
+    content: dict[str, Any], program: str, lines: list[Place], time: tuple[int, int]
 ) -> Operation:
     members = tuple(
         Member(

@@ -28,6 +28,7 @@ from deepcontext.profiler.model.metric_values import (
     exclusive_or_zeros,
     inclusive_or_zeros,
 )
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
@@ -70,15 +71,6 @@ class JittedFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A source line; `file` is "" where the compiler kept no file."""
-
-    function: str
-    file: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class Recompilation:
     """A function that was compiled again, and the reason.
 
@@ -95,7 +87,7 @@ class Recompilation:
     function: str
     reason: str
     changes: tuple[str, ...]
-    path: tuple[Source, ...]
+    path: tuple[Place, ...]
     count: int
     spent_ns: int
     is_of_user: bool
@@ -115,7 +107,7 @@ class Transfer:
     """
 
     what: str
-    source: Source
+    source: Place
     count: int
     host_ns: int
     bytes: int
@@ -274,11 +266,11 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
 
 def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
     """List the reasons for repeated compilations, largest time first."""
-    groups: dict[tuple[str, str, tuple[str, ...], tuple[Source, ...], bool], list[int]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...], tuple[Place, ...], bool], list[int]] = {}
     for record in (section(profile) or {}).get("compilations", ()):
         if record["reason"] == "first":
             continue
-        path = tuple(Source(*line) for line in record["path"])
+        path = tuple(Place(*line) for line in record["path"])
         file = record.get("file", "")
         is_of_user = not file or is_user_file(file)
         key = (record["function"], record["reason"], tuple(record["changes"]), path, is_of_user)
@@ -293,7 +285,7 @@ def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
 
 def transfers(profile: Profile) -> tuple[Transfer, ...]:
     """List waits and copies by line, largest host time first."""
-    rows: dict[tuple[str, Source], list[int]] = {}
+    rows: dict[tuple[str, Place], list[int]] = {}
     host, moved = (
         inclusive_or_zeros(profile, HOST_TIME_NS.name),
         exclusive_or_zeros(profile, "transfer_bytes"),
@@ -349,8 +341,8 @@ def _below_user_line(profile: Profile) -> npt.NDArray[np.bool_]:
     return tree.at_or_below(tree.at_or_below(jit) & is_line)
 
 
-def _user_line(profile: Profile, node: int) -> Source:
+def _user_line(profile: Profile, node: int) -> Place:
     for frame in reversed(profile.path(int(node))):
         if frame.kind is FrameKind.PYTHON and is_user_file(frame.file):
-            return Source(frame.name, frame.file, frame.line)
-    return Source("", "", 0)
+            return Place.at(frame)
+    return Place("", "", 0)
