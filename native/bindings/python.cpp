@@ -21,6 +21,7 @@
 #include "python/module_table.h"
 #include "python/object_search.h"
 #include "python/operations.h"
+#include "python/python_thread.h"
 #include "python/watched_call.h"
 #include "python/watcher.h"
 
@@ -183,10 +184,6 @@ void bindHolders(nb::module_ &module) {
 }
 
 void bindWatcher(nb::module_ &module) {
-  module.def("start_internal_thread", [](nb::callable work) {
-    InternalThreadInheritance inherited;
-    nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
-  });
   module.def("start_watcher",
              [](nb::object callback, double first_seconds, double interval_seconds) {
                Watcher::instance().start(callback.ptr(), first_seconds, interval_seconds);
@@ -221,10 +218,22 @@ void bindOperations(nb::module_ &module) {
   module.def("is_in_operation", [] { return Operations::instance().isInsideExclusive(); });
   module.def("waits_for_operation",
              [](unsigned long thread) { return Operations::instance().isWaiting(thread); });
-  module.def("start_thread_of_program", [](nb::callable work) {
-    Operations::AsCaller as_caller;
-    nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
-  });
+}
+
+void bindThreads(nb::module_ &module) {
+  nb::class_<PythonThread>(module, "PythonThread")
+      .def(nb::init<>())
+      .def("start_as_internal",
+           [](PythonThread &thread, nb::callable work) {
+             InternalThreadInheritance inherited;
+             return thread.start(work.ptr());
+           })
+      .def("start_as_caller",
+           [](PythonThread &thread, nb::callable work) {
+             Operations::AsCaller as_caller;
+             return thread.start(work.ptr());
+           })
+      .def("join", [](const PythonThread &thread, double seconds) { return thread.join(seconds); });
 }
 
 void bindWatchedCall(nb::module_ &module) {
@@ -247,6 +256,7 @@ void bindPython(nb::module_ &module) {
   bindHolders(module);
   bindWatcher(module);
   bindOperations(module);
+  bindThreads(module);
 }
 
 } // namespace deepcontext

@@ -229,12 +229,6 @@ def run_with_own_descriptors(work: Callable[[], None]) -> bool:
     """Run `work` on another thread, where only the standard streams are open; False if not possible."""
 
 # -- snapshots
-def start_internal_thread(work: Callable[[], None]) -> None:
-    """Run `work` on a Python thread that has our name and takes no signals from its first moment.
-
-    Samples leave it out; what it raises is printed as of any `_thread` thread.
-    """
-
 def start_watcher(
     callback: Callable[[], None], first_seconds: float, interval_seconds: float
 ) -> None: ...
@@ -255,8 +249,21 @@ def is_in_operation() -> bool:
 def waits_for_operation(thread: int) -> bool:
     """Return whether a thread, by its identifier, waits until an operation is complete."""
 
-def start_thread_of_program(work: Callable[[], None]) -> None:
-    """Start a thread as `_thread` does; from an operation, as its caller would start it."""
+class PythonThread:
+    """A thread that calls a function once, whatever the program has made of `_thread`.
+
+    A start returns False if the process may have no more threads. What the function raises is printed as
+    of any thread.
+    """
+
+    def start_as_internal(self, work: Callable[[], None]) -> bool:
+        """Start it with the profiler's name; it takes no signals, and samples leave it out."""
+
+    def start_as_caller(self, work: Callable[[], None]) -> bool:
+        """Start it with name and signal mask of this thread; in an operation, of the operation's caller."""
+
+    def join(self, seconds: float) -> bool:
+        """Wait for its end; False if it has not ended after `seconds`. True if it was never started."""
 
 def pause_watcher() -> None: ...
 def resume_watcher() -> None: ...

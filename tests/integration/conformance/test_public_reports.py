@@ -95,6 +95,20 @@ def test_program_is_unharmed_and_its_profile_complete(same_as_python: Any, sourc
     assert not list(same_as_python.profile_path.parent.glob("out.2*"))
 
 
+def test_threads_that_the_program_replaced_are_not_used_for_calibration(
+    same_as_python: Any,
+) -> None:
+    """gevent's threads are greenlets of the thread that starts them, and its locks switch greenlets."""
+    pytest.importorskip("torch")
+    profile = same_as_python(
+        "import _thread\n"
+        "_thread.start_new_thread = lambda work, arguments: work(*arguments)\n"
+        "import torch\n"
+        "print(torch.ones(3).neg())\n"
+    )
+    assert profile.query().kind("operator").name("aten::neg").nodes()
+
+
 def test_tracer_of_the_program_does_not_see_the_profiler_start(same_as_python: Any) -> None:
     same_as_python(TRACED, files={"torch.py": "__version__ = '0'\n"})
 

@@ -88,6 +88,7 @@ def test_without_proof_no_tensor_is_asked() -> None:
     known = [(t._cdata, 0x123456789) for t in tensors]
     assert "0 places" in _native.torch_find_tensor_keys(known, 1)
     assert "too few" in _native.torch_find_tensor_keys(known[:2], 1)
+    assert "cannot be read" in _native.torch_find_tensor_keys([*known[:2], (8, 1)], 1)
 
 
 @pytest.mark.usefixtures("_found_again")

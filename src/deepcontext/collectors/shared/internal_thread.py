@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from deepcontext import _native
@@ -12,6 +11,7 @@ if TYPE_CHECKING:
 
 NO_THREAD: Final = "the process may have no more threads (ulimit -u, or a container's limit)"
 _LONGEST_JOIN_S: Final = 30.0  # a call of a framework, which it may be in, may hang
+_BETWEEN_LOOKS_S: Final = 3600.0
 Result = TypeVar("Result")
 
 
@@ -20,23 +20,25 @@ def run_in_internal_thread(work: Callable[[], Result]) -> Result:
 
     The program's thread thereby keeps its modes, numbers and stack. A thread of `threading` would
     shift the names of the program's threads.
+
+    Raises:
+        RuntimeError: the process may have no more threads.
     """
     results: list[Result] = []
     errors: list[Exception] = []
-    done = _thread.allocate_lock()
-    done.acquire()
 
     def run() -> None:
         try:
             results.append(work())
         except Exception as error:  # noqa: BLE001  raised in the caller
             errors.append(error)
-        finally:
-            done.release()
 
     # Threads that torch starts from here must inherit neither name nor signal mask of the profiler.
-    _native.start_thread_of_program(run)
-    done.acquire()
+    thread = _native.PythonThread()
+    if not thread.start_as_caller(run):
+        raise RuntimeError(NO_THREAD)
+    while not thread.join(_BETWEEN_LOOKS_S):
+        pass
     if errors:
         raise errors[0]
     return results[0]
@@ -47,25 +49,12 @@ class InternalThread:
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
-        self._ended = _thread.allocate_lock()
+        self._thread = _native.PythonThread()
 
     def start(self) -> bool:
         """Start the thread, once; False if the process may have no more threads (`NO_THREAD`)."""
-        self._ended.acquire()
-        try:
-            _native.start_internal_thread(self._run)
-        except RuntimeError:
-            self._ended.release()
-            return False
-        return True
+        return self._thread.start_as_internal(self._work)
 
     def join(self) -> None:
         """Wait for the end of the thread, with a deadline; return at once if it was not started."""
-        if self._ended.acquire(timeout=_LONGEST_JOIN_S):
-            self._ended.release()
-
-    def _run(self) -> None:
-        try:
-            self._work()
-        finally:
-            self._ended.release()
+        self._thread.join(_LONGEST_JOIN_S)

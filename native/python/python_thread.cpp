@@ -1,0 +1,47 @@
+#include "python/python_thread.h"
+
+#include <exception>
+#include <thread>
+
+#include "python/gil_release.h"
+
+namespace deepcontext {
+
+namespace {
+
+void call(PyObject *work) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  if (PyObject *result = PyObject_CallNoArgs(work)) {
+    Py_DECREF(result);
+  } else {
+    PyErr_WriteUnraisable(work);
+  }
+  Py_DECREF(work);
+  PyGILState_Release(state);
+}
+
+} // namespace
+
+bool PythonThread::start(PyObject *work) {
+  try {
+    auto ended = std::make_shared<Event>();
+    std::thread thread([work, ended] {
+      Event::SetAtEnd at_end(*ended);
+      call(work);
+    });
+    Py_INCREF(work); // the thread needs the GIL, which is held here
+    ended_ = ended;
+    thread.detach();
+    return true;
+  } catch (const std::exception &) { // no thread, or no memory
+    return false;
+  }
+}
+
+bool PythonThread::join(double seconds) const {
+  std::shared_ptr<Event> ended = ended_;
+  GilRelease release;
+  return !ended || ended->waitFor(seconds);
+}
+
+} // namespace deepcontext
