@@ -4,6 +4,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/text.h"
+#include "core/clock.h"
 #include "sampling/sampler.h"
 
 namespace nb = nanobind;
@@ -66,7 +67,10 @@ nb::dict perfCounts() {
 
 void bindSampling(nb::module_ &module) {
   module.def("start_sampler", [](double rate_hz) { return Sampler::instance().start(rate_hz); });
-  module.def("stop_sampler", [] { Sampler::instance().stop(); });
+  module.def("stop_sampler", [] {
+    Sampler::instance().stop();
+    return monotonicNs(); // before any other thread can take the GIL
+  });
   module.def("sampler_counts", samplerCounts);
   module.def("sampler_limitation", [] { return Sampler::instance().limitation(); });
   module.def("ask_for_perf_events",

@@ -325,7 +325,9 @@ class PerfCounts(TypedDict):
 def start_sampler(rate_hz: float) -> str:
     """Return "" or the reason why nothing can be sampled. Needs `watch_code`."""
 
-def stop_sampler() -> None: ...
+def stop_sampler() -> int:
+    """Stop sampling and charge what is not charged yet; return up to when, by `monotonic_ns`."""
+
 def sampler_counts() -> SamplerCounts: ...
 def ask_for_perf_events(names: Sequence[str]) -> list[tuple[str, int, bool]]:
     """Try each event: (name, why not as an errno or 0, whether only outside the kernel)."""

@@ -128,6 +128,24 @@ deepcontext.stop()
     assert main.sampled.cpu_ns > 0.25e9
 
 
+def test_the_run_ends_where_its_charged_time_ends(tmp_path: Path) -> None:
+    """What the profiler waits for while it stops, such as the GIL, is no part of the run."""
+    program = """
+import time
+import deepcontext
+from deepcontext.profiler.recording import usage
+
+deepcontext.start("out.dcprof", snapshot_interval=0)
+time.sleep(0.5)
+usage._peak_rss_bytes = lambda: time.sleep(0.5) or 1
+deepcontext.stop()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
+    profile = Profile.load(tmp_path / "out.dcprof")
+    (main,) = time_between_operators.by_thread(profile)
+    assert main.sampled.total_ns > 0.9 * profile.run.wall_ns
+
+
 def test_numpy_preprocessing_is_found_at_its_lines(run: Run) -> None:
     result = run("""
 import numpy

@@ -87,9 +87,9 @@ class CpuSampling:
         if reason:
             raise EnvironmentProblem(reason)
 
-    def charge_no_more(self) -> None:
-        """Stop sampling, and charge the time that is not charged yet."""
-        _native.stop_sampler()
+    def charge_no_more(self) -> int:
+        """Stop sampling, and charge the time that is not charged yet; return up to when."""
+        return _native.stop_sampler()
 
     def stop(self) -> None:
         """Stop sampling, if that has not happened."""

@@ -68,8 +68,13 @@ class StepObserver(Protocol):
 class TimeCharger(Protocol):
     """A collector that charges elapsed time, and must not charge that of the profiler's own stop."""
 
-    def charge_no_more(self) -> None:
-        """The measured time is over: called before anything else of the stop."""
+    def charge_no_more(self) -> int:
+        """The measured time is over: called before anything else of the stop.
+
+        Returns:
+            The end of the measured time, in ns of `clock.monotonic_ns`. What happens after it, such as a wait
+            for the GIL, belongs to the stop.
+        """
         ...
 
 

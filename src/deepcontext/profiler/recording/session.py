@@ -134,10 +134,11 @@ class Session:
             raise SessionError("the session was stopped already")
         try:
             _native.stop_watcher()
+            end_ns = 0
             for collector in self._started:
                 if isinstance(collector, TimeCharger):
-                    self._ask(collector.name, "stop", collector.charge_no_more, None)
-            self._usage.freeze()
+                    end_ns = self._ask(collector.name, "stop", collector.charge_no_more, 0)
+            self._usage.freeze(end_ns or clock.monotonic_ns())
             self._settle()
         except BaseException as error:  # noqa: BLE001  raised when nothing is left behind
             self._interrupt = error

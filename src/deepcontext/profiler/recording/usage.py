@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from dataclasses import dataclass
 
 from deepcontext.profiler.format.own_os import os, read_file
@@ -39,9 +40,9 @@ class ProcessUsage:
         self._peak_rss_bytes = 0
         self._frozen: Usage | None = None
 
-    def freeze(self) -> None:
-        """End the measurement."""
-        self._frozen = self.read()
+    def freeze(self, end_ns: int) -> None:
+        """End the measurement; the elapsed time ended at `end_ns` of `clock.monotonic_ns`."""
+        self._frozen = dataclasses.replace(self.read(), wall_ns=end_ns - self._start_ns)
 
     def read(self) -> Usage:
         """Return what was used so far, or until `freeze`."""
