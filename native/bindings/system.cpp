@@ -11,6 +11,7 @@
 #include "bindings/without_gil.h"
 #include "core/clock.h"
 #include "core/internal_thread.h"
+#include "python/own_python.h"
 #include "sampling/kernel_threads.h"
 
 namespace nb = nanobind;
@@ -37,13 +38,7 @@ bool runWithOwnDescriptors(nb::callable work) {
     std::thread thread = startInternalThread([&] {
       std::string reason;
       if (separateDescriptors(&reason, kAfterStandardStreams)) {
-        PyGILState_STATE state = PyGILState_Ensure();
-        PyObject *result = PyObject_CallNoArgs(work.ptr());
-        if (!result) {
-          PyErr_WriteUnraisable(work.ptr());
-        }
-        Py_XDECREF(result);
-        PyGILState_Release(state);
+        OwnPython().call(work.ptr());
         has_run = true;
       }
     });

@@ -10,6 +10,7 @@
 #include "core/thread.h"
 #include "python/fork_pause.h"
 #include "python/gil_release.h"
+#include "python/own_python.h"
 
 namespace deepcontext {
 
@@ -86,15 +87,16 @@ PyObject *Operations::run(PyObject *work, bool is_exclusive) {
 
 /// On the operation's own thread, without the GIL.
 void Operations::work(const std::shared_ptr<Call> &call) {
-  PyGILState_STATE state = PyGILState_Ensure();
-  ForkPause::instance().hasBegun();
-  t_caller = &call->caller;
-  call->result = instance().runHere(call->function, call->ticket, call->is_exclusive);
-  if (!call->result) {
-    call->raised.fetch();
+  {
+    OwnPython python;
+    ForkPause::instance().hasBegun();
+    t_caller = &call->caller;
+    call->result = instance().runHere(call->function, call->ticket, call->is_exclusive);
+    if (!call->result) {
+      call->raised.fetch();
+    }
+    Py_CLEAR(call->function);
   }
-  Py_CLEAR(call->function);
-  PyGILState_Release(state);
   call->done.set();
 }
 

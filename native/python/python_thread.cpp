@@ -4,30 +4,18 @@
 #include <thread>
 
 #include "python/gil_release.h"
+#include "python/own_python.h"
 
 namespace deepcontext {
-
-namespace {
-
-void call(PyObject *work) {
-  PyGILState_STATE state = PyGILState_Ensure();
-  if (PyObject *result = PyObject_CallNoArgs(work)) {
-    Py_DECREF(result);
-  } else {
-    PyErr_WriteUnraisable(work);
-  }
-  Py_DECREF(work);
-  PyGILState_Release(state);
-}
-
-} // namespace
 
 bool PythonThread::start(PyObject *work) {
   try {
     auto ended = std::make_shared<Event>();
     std::thread thread([work, ended] {
       Event::SetAtEnd at_end(*ended);
-      call(work);
+      OwnPython python;
+      python.call(work);
+      Py_DECREF(work);
     });
     Py_INCREF(work); // the thread needs the GIL, which is held here
     ended_ = ended;

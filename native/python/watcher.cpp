@@ -7,6 +7,7 @@
 
 #include "core/internal_thread.h"
 #include "core/system_call.h"
+#include "python/own_python.h"
 
 namespace deepcontext {
 
@@ -106,17 +107,12 @@ void Watcher::sleep(uint32_t turn) {
 }
 
 void Watcher::call() {
-  PyGILState_STATE state = PyGILState_Ensure();
+  OwnPython python;
   if (callback_) {
     PyObject *callback = Py_NewRef(callback_);
-    PyObject *result = PyObject_CallNoArgs(callback);
-    if (!result) {
-      PyErr_WriteUnraisable(callback);
-    }
-    Py_XDECREF(result);
+    python.call(callback);
     Py_DECREF(callback);
   }
-  PyGILState_Release(state);
 }
 
 } // namespace deepcontext

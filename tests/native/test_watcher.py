@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -180,3 +180,37 @@ def test_a_callback_that_fails_is_called_again() -> None:
     finally:
         _native.stop_watcher()
         sys.unraisablehook = unraisable
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with 3.12")
+def test_tools_that_monitor_the_program_do_not_see_the_profilers_threads() -> None:
+    seen: list[str] = []
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+    starts = monitoring.events.PY_START
+    monitoring.use_tool_id(monitoring.COVERAGE_ID, "test")
+    monitoring.register_callback(
+        monitoring.COVERAGE_ID, starts, lambda code, _: seen.append(code.co_name)
+    )
+    done = threading.Event()
+    threads = [_native.PythonThread() for _ in range(2)]
+
+    def of_the_profiler() -> None:
+        done.set()
+
+    def of_the_program() -> None: ...
+
+    monitoring.set_events(monitoring.COVERAGE_ID, starts)
+    try:
+        _native.start_watcher(of_the_profiler, 0.01, 60.0)
+        done.wait(60.0)
+        _native.run_operation(of_the_profiler)
+        assert threads[0].start_as_internal(of_the_profiler)
+        assert threads[1].start_as_caller(of_the_profiler)
+        assert all(thread.join(60.0) for thread in threads)
+        of_the_program()
+    finally:
+        monitoring.set_events(monitoring.COVERAGE_ID, 0)
+        monitoring.free_tool_id(monitoring.COVERAGE_ID)
+        _native.stop_watcher()
+    assert "of_the_program" in seen
+    assert "of_the_profiler" not in seen

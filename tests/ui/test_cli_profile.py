@@ -96,6 +96,17 @@ def test_refused_with_the_reason_and_nothing_has_run(
     assert (folder / "train.py").read_text(encoding="utf-8") == "print('ran')\n"
 
 
+def test_a_disk_that_is_full_at_the_start_leaves_nothing_behind(folder: Path) -> None:
+    """Half a run directory would be refused by the next run: it is no folder of the profiler's."""
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1)); "
+    full = (sys.executable, "-c", f"{limited}os.execv(sys.executable, sys.argv[1:])", *DEEPCONTEXT)
+    done = run(folder, "train.py", interpreter=full)
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"error: cannot write '{folder}/train.dcrun': File too large; ")
+    assert [path.name for path in folder.iterdir()] == ["train.py"]
+    assert run(folder, "-q", "train.py").stdout == "ran\n"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 def test_refused_without_permission(folder: Path) -> None:
     (folder / "train.py").chmod(0)

@@ -84,11 +84,6 @@ def create(
             _clear(path)
         path.mkdir(mode=PRIVATE, exist_ok=True)
         path.chmod(PRIVATE)
-        launch = launch_folder(path)
-        launch.mkdir(mode=PRIVATE)
-        (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
-        if options.get("children") == "all":
-            (launch / _ALL).touch()  # children need not read the options to know
         description = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -97,7 +92,19 @@ def create(
         }
         if profile is not None:
             description[_PROFILE] = os.path.relpath(profile, path.parent)
-        (path / _JOB).write_text(json.dumps(description), encoding="utf-8")
+        try:
+            launch = launch_folder(path)
+            launch.mkdir(mode=PRIVATE)
+            (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
+            if options.get("children") == "all":
+                (launch / _ALL).touch()  # children need not read the options to know
+            (path / _JOB).write_text(json.dumps(description), encoding="utf-8")
+        except OSError:  # half a run directory would not be replaced by the next run
+            _remove_launch_folder(path)
+            (path / _JOB).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the user keeps files there
+                path.rmdir()
+            raise
 
 
 @contextlib.contextmanager
