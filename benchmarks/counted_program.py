@@ -35,6 +35,9 @@ MODES: dict[str, Observer] = {
     "outside a recording": OBSERVERS["outside a recording"],
     "empty observer": OBSERVERS["empty observer"],
     "deepcontext operators only": OBSERVERS["deepcontext operators only"],
+    "deepcontext operators only, no time line": lambda: deepcontext_session(
+        memory=False, cpu_rate=0, timeline=False
+    ),
     "deepcontext with memory": lambda: deepcontext_session(memory=True, cpu_rate=0),
     "torch.profiler": OBSERVERS["torch.profiler"],
     "torch.profiler with_stack": OBSERVERS["torch.profiler with_stack"],

@@ -218,7 +218,7 @@ def test_both_outputs_at_once_are_refused(
     assert "--json and --csv exclude each other" in capsys.readouterr().err
     words = ["export", "train.dcprof", "--format", "parquet", "--metric", "host_time_ns"]
     assert app.main(words) == 2
-    assert "format 'parquet' holds all metrics; leave out --metric" in capsys.readouterr().err
+    assert "format 'parquet' holds no chosen metric; leave out --metric" in capsys.readouterr().err
 
 
 def test_rows_beyond_the_memory_are_an_error_and_no_temporary_file(

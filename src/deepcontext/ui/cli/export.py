@@ -26,20 +26,23 @@ def make_parser() -> Parser:
         usage="deepcontext export [options] --format FORMAT FILE",
         description="""\
 Write a profile in the format of another viewer: pprof, speedscope, or collapsed stacks
-(flamegraph.pl, Perfetto). These formats hold call paths and summed metrics; use
-'deepcontext view' for maxima, distributions, findings and the trust report.
+(flamegraph.pl). These formats hold call paths and summed metrics; use 'deepcontext view' for
+maxima, distributions, findings and the trust report.
+perfetto and chrome-trace hold the time lines of the kept steps (the slowest ones, some random ones,
+and those that the program marked), with the step times and the windows of the run as counters.
 Parquet (needs the extra 'sql') is for DuckDB, Polars, Spark: a row for each metric of each call
 path, of all metrics; a run directory becomes a file for each host, with all its processes.""",
         epilog="""\
 examples:
   deepcontext export train.dcprof --format pprof
   deepcontext export train.dcprof --format speedscope --metric device_time_ns
+  deepcontext export train.dcprof --format perfetto      for ui.perfetto.dev
   deepcontext export train.dcprof --format collapsed -o - | flamegraph.pl > flame.svg
   deepcontext export train.dcrun --format parquet        train.HOST.parquet for each host
 
 exit codes:
-  0 done, 2 unknown metric or missing file, 4 parquet: duckdb is not installed, 5 a file is damaged,
-  foreign or too new (the other profiles are written)""",
+  0 done, 2 unknown metric, missing file or no kept step, 4 parquet: duckdb is not installed, 5 a file
+  is damaged, foreign or too new (the other profiles are written)""",
     )
     parser.option("file", metavar="FILE", help="profile (*.dcprof) or run directory (*.dcrun)")
     parser.option("--format", required=True, choices=export.FORMATS, help="format to write")
@@ -57,7 +60,7 @@ exit codes:
         metavar="NAME",
         help="metric to export, or NAME.count for the number of its events; may be repeated, except "
         "for collapsed (default: the metric that 'report' orders by; pprof and speedscope: all "
-        "summed metrics); parquet holds all metrics",
+        "summed metrics); not for the other formats",
     )
     window_options(parser, ALL)
     return parser
@@ -76,11 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(
             f"format '{arguments.format}' has room for one metric, found {len(metrics)}; choose one"
         )
-    if wanted.of_processes is not None:
+    if wanted.of_profile is not None:
         if metrics:
-            raise UserError(f"format '{arguments.format}' holds all metrics; leave out --metric")
+            raise UserError(
+                f"format '{arguments.format}' holds no chosen metric; leave out --metric"
+            )
         if arguments.window != ALL:
             raise UserError(f"format '{arguments.format}' holds whole runs; leave out --window")
+    if wanted.of_processes is not None:
         return export_tables(arguments.file, output, wanted, wanted.of_processes)
     profile = of_window(load_one(arguments.file), arguments)
     output.check([arguments.file])

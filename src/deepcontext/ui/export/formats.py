@@ -25,26 +25,30 @@ class Format:
     """One export format.
 
     Attributes:
-        encode: makes the content of a file.
+        encode: makes the content of a file from call paths with their values; None for a format that
+            holds something else.
         suffix: suffix of the file names.
         kind: recognizes files of this format that deepcontext wrote.
         opened_by: a command that shows a file of this format; ``{}`` stands for its name.
         holds_many: whether one file has room for several measures.
-        of_processes: makes the content from whole profiles instead, with all their metrics; a run
-            directory then becomes a file for each host.
+        of_profile: makes the content from a whole profile instead.
+        of_processes: makes the content from the profiles of several processes; a run directory then
+            becomes a file for each host.
     """
 
-    encode: Callable[[Stacks], bytes]
+    encode: Callable[[Stacks], bytes] | None
     suffix: str
     kind: FileKind
     opened_by: str
     holds_many: bool = True
+    of_profile: Callable[[Profile], bytes] | None = None
     of_processes: Callable[[Iterable[Profile]], bytes] | None = None
 
 
 def format_named(name: str) -> Format:
     """Return one of `deepcontext.ui.export.FORMATS`."""
-    found: Format = importlib.import_module(f"deepcontext.ui.export.{name}").FORMAT
+    module = importlib.import_module(f"deepcontext.ui.export.{name.replace('-', '_')}")
+    found: Format = module.FORMAT
     return found
 
 
@@ -66,8 +70,12 @@ def export(profile: Profile, wanted: Format, keys: Sequence[str] = ()) -> Export
             if the format can hold several, otherwise the default metric.
 
     Raises:
-        QueryError: the profile has no such measure, or no measures at all.
+        QueryError: the profile has no such measure, or no measures at all; no kept steps.
     """
+    if wanted.of_profile is not None:
+        return Exported(wanted.of_profile(profile), ())
+    if wanted.encode is None:
+        raise TypeError("a format is made from call paths or from a whole profile, found neither")
     if not keys:
         many = [each.key for each in measures(profile) if each.key in profile.metrics]
         keys = many if wanted.holds_many and many else [default_metric(profile)]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.ui.export.stacks import Stacks
 
 _MAGIC: Final = b"PAR1"
 # The text of the first column, which stands uncompressed in the first page.
@@ -44,20 +43,16 @@ def of_processes(profiles: Iterable[Profile]) -> bytes:
         )
 
 
-def encode(stacks: Stacks) -> bytes:
-    """Return a file with all metrics of the profile."""
-    return of_processes([stacks.profile])
-
-
 def _matches(head: bytes, name: str) -> bool:
     del name
     return head.startswith(_MAGIC) and _MADE_BY.encode() in head[:_FIRST_PAGE_BYTES]
 
 
 FORMAT: Final = Format(
-    encode,
+    None,
     ".parquet",
     FileKind("a Parquet file of deepcontext", _matches),
     opened_by="duckdb -c \"SUMMARIZE FROM '{}'\"",
+    of_profile=lambda profile: of_processes([profile]),
     of_processes=of_processes,
 )

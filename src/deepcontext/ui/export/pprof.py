@@ -1,7 +1,6 @@
 """pprof's compressed `profile.proto`: one sample per call path, one value per measure, a phase label.
 
-Field numbers are from github.com/google/pprof, proto/profile.proto. Message classes are made at run
-time, as for deepcontext's file format (`profiler/model/store/messages.py`).
+Field numbers are from github.com/google/pprof, proto/profile.proto.
 """
 
 from __future__ import annotations
@@ -10,27 +9,16 @@ import gzip
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.format.writing import FileKind
 from deepcontext.ui.export.formats import Format
+from deepcontext.ui.export.message_classes import MessageTable, message_class
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from deepcontext.ui.export.stacks import Stacks
 
-_PACKAGE: Final = "perftools.profiles"
-_Proto = descriptor_pb2.FieldDescriptorProto
-_SCALARS: Final = {
-    "int64": _Proto.TYPE_INT64,
-    "uint64": _Proto.TYPE_UINT64,
-    "string": _Proto.TYPE_STRING,
-}
-# Message -> field: (number, type, repeated). Only the fields that are written here; an int64 that
-# names something is an index into `string_table`.
-MESSAGES: Final[dict[str, dict[str, tuple[int, str, bool]]]] = {
+# Only the fields that are written here; an int64 that names something is an index into `string_table`.
+MESSAGES: Final[MessageTable] = {
     "Profile": {
         "sample_type": (1, "ValueType", True),
         "sample": (2, "Sample", True),
@@ -65,23 +53,7 @@ _HEADER: Final = b"\x1f\x8b\x08\x08" + bytes(4) + b"\x02\xff" + _NAME.encode() +
 _UNITS: Final = {"ns": "nanoseconds"}
 
 
-def _make_profile_class() -> type[Message]:
-    """Return the class of pprof's message `Profile`."""
-    file = descriptor_pb2.FileDescriptorProto(name="pprof.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field_name, (number, kind, is_repeated) in fields.items():
-            field = message.field.add(name=field_name, number=number)
-            field.label = _Proto.LABEL_REPEATED if is_repeated else _Proto.LABEL_OPTIONAL
-            field.type = _SCALARS.get(kind, _Proto.TYPE_MESSAGE)
-            if kind not in _SCALARS:
-                field.type_name = f".{_PACKAGE}.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Profile"))
-
-
-PROFILE_CLASS: Final = _make_profile_class()
+PROFILE_CLASS: Final = message_class("perftools.profiles", MESSAGES, "Profile")
 
 
 class _Strings:
