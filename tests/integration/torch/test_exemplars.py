@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import linecache
 import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
+from rich.console import Console
 
 import deepcontext
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.exemplars import ExemplarReason
+from deepcontext.profiler.summaries.kept_steps import causes
+from deepcontext.ui.report.steps import render_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,3 +216,14 @@ def test_a_kept_step_agrees_with_pytorchs_trace(record: Any) -> None:
     assert "ReluBackward0" in spans
     wanted = [name for name in traced if not name.startswith("autograd::engine::evaluate_function")]
     assert spans == wanted
+
+
+def test_a_slow_step_is_reported_with_its_line(record: Any) -> None:
+    recording = record(train, stall)
+    slowest = max(recording.profile.exemplars, key=lambda each: each.duration_ns)
+    (cause,) = causes(recording.profile, [slowest])
+    assert cause.line is not None
+    assert "linalg.svd" in linecache.getline(cause.line.file, cause.line.line)
+    console = Console(record=True, width=100, file=io.StringIO())
+    render_steps(recording.profile, console=console)
+    assert f"test_exemplars.py:{cause.line.line}" in console.export_text()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.summaries.kept_steps import causes
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
-from deepcontext.ui.format import format_count, format_ns
+from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
 from deepcontext.ui.report.text_layout import Column, TextLayout
 
 if TYPE_CHECKING:
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.windows import Window
-    from deepcontext.profiler.summaries.step_history import StepHistory
+    from deepcontext.profiler.summaries.kept_steps import Cause
+    from deepcontext.profiler.summaries.step_history import SlowStep, StepHistory
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _ASCII_BARS: Final = "_.-=+*#@"
@@ -45,13 +48,7 @@ def render_steps(profile: Profile, *, console: Console, warmup: int | None = Non
     layout.title("Times of steps", "without the first one, whose beginning is not known")
     _print_times(layout, history)
     layout.title("Slowest steps")
-    layout.table(
-        (Column("step"), Column("time"), Column("ended after")),
-        [
-            (format_count(each.number), format_ns(each.duration_ns), format_ns(each.end_ns))
-            for each in history.slowest[:_SHOWN]
-        ],
-    )
+    _print_slowest(layout, profile, history.slowest[:_SHOWN])
     if windows:
         layout.title("Windows", "parts of the run for --window")
         _print_windows(layout, windows)
@@ -63,6 +60,40 @@ def _print_times(layout: TextLayout, history: StepHistory) -> None:
     layout.prose(f"{', '.join(facts)} (quantiles within 1 %)")
     is_ascii = not layout.console.encoding.lower().startswith("utf")
     layout.prose(sparkline(history, _ASCII_BARS if is_ascii else _BARS))
+
+
+def _print_slowest(layout: TextLayout, profile: Profile, slowest: Sequence[SlowStep]) -> None:
+    kept = {each.number: each for each in profile.exemplars}
+    explained = [kept[each.number] for each in slowest if each.number in kept]
+    reasons = dict(
+        zip((each.number for each in explained), causes(profile, explained), strict=True)
+    )
+    columns = [Column("step"), Column("time"), Column("ended after")]
+    rows = [
+        [format_count(each.number), format_ns(each.duration_ns), format_ns(each.end_ns)]
+        for each in slowest
+    ]
+    if reasons:
+        columns += [Column("more than usual"), Column("where", elide=Elide.END)]
+        for row, each in zip(rows, slowest, strict=True):
+            found = reasons.get(each.number)
+            row.extend(cause_texts(found, profile.run.cwd) if found else ("-", "no time line"))
+    layout.table(columns, rows)
+
+
+def cause_texts(cause: Cause, cwd: str) -> list[str]:
+    """Return how much more time a step took than a usual one, and where: "22.1 ms", "train.py:21"."""
+
+    def place(frame: Frame | None) -> str:
+        return "" if frame is None else f"{shorten_path(frame.file, cwd)}:{frame.line}"
+
+    if cause.pause is not None:
+        before, after = map(place, cause.pause)
+        sides = [f"after {before}" if before else "", f"before {after}" if after else ""]
+        where = " ".join(["outside operators", *filter(None, sides)])
+    else:
+        where = place(cause.line) or "operators that no line of yours called"
+    return [format_ns(max(cause.own_ns - cause.usual_ns, 0)), where]
 
 
 def sparkline(history: StepHistory, bars: str = _BARS) -> str:
