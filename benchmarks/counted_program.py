@@ -1,6 +1,6 @@
 """The program that `instructions.py` runs under callgrind: loops of operators under each observer.
 
-Prints one row a measured part. Each call of `getppid` ends one of callgrind's files: the even ones
+Prints one row a measured part. Each call of `getpgrp` ends one of callgrind's files: the even ones
 are the measured parts, the odd ones what lies between.
 """
 
@@ -108,9 +108,9 @@ def run_counted(run: Callable[[], object], observer: Observer) -> None:
         run()
         gc.collect()
         gc.disable()
-        os.getppid()
+        os.getpgrp()
         run()
-        os.getppid()
+        os.getpgrp()
         gc.enable()
 
 

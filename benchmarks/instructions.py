@@ -55,7 +55,7 @@ def count(folder: Path) -> Iterator[tuple[tuple[str, str, int], Counts]]:
             "--tool=callgrind",
             "--quiet",
             "--cache-sim=yes",
-            "--dump-before=getppid",
+            "--dump-before=getpgrp",
             f"--callgrind-out-file={folder / 'counted'}",
             sys.executable,
             str(PROGRAM),

@@ -2,7 +2,7 @@
 // are of views that few pages show; what they share with the first, the first leaves in a global.
 import { defineConfig, type UserConfig } from "vite";
 
-const LATER = ["jobs", "roofline"];
+const LATER = ["jobs", "roofline", "timeline"];
 const SHARED = ["preact/hooks", "preact/jsx-runtime", "../shared"];
 
 export default defineConfig(({ mode }): UserConfig => {

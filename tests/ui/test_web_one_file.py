@@ -104,6 +104,7 @@ SCRIPTS: Final = {
     "app.js": (131_000, 46_000),
     "jobs.js": (21_000, 7_600),
     "roofline.js": (12_000, 4_900),
+    "timeline.js": (17_000, 7_000),
 }
 
 
@@ -134,6 +135,6 @@ def test_only_a_page_with_ranks_or_processes_has_the_script_for_them(training_fo
     assert script not in single.text
     assert script in merged.text
     assert len(parts(single)) == 2  # no ranks besides `about` and columns
-    for name in SCRIPTS:
+    for name in SCRIPTS.keys() - {"timeline.js"}:  # a merge drops kept steps
         digest = hashlib.sha256((STATIC / name).read_bytes()).digest()
         assert f"sha256-{base64.b64encode(digest).decode()}" in html.unescape(merged.text)

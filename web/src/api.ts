@@ -8,6 +8,8 @@ import type {
   RooflineAnswer,
   SectionAnswer,
   SourceText,
+  StepAnswer,
+  TimeLineAnswer,
 } from "./api_types";
 import type {
   FilesAnswer,
@@ -48,6 +50,8 @@ export interface Written {
   roofline: RooflineAnswer;
   section: SectionAnswer;
   text: SourceText;
+  timeline: TimeLineAnswer;
+  step: StepAnswer;
 }
 
 export type Answers = Computed & Written;

@@ -81,7 +81,7 @@ export interface AccountAnswer {
   others: PlaceAnswer[];
 }
 
-/** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
+/** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it; `kept_steps` is the number of steps of the time line. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
 export interface ProfileAnswer {
   name: string;
   version: string;
@@ -101,6 +101,7 @@ export interface ProfileAnswer {
   phases: string[];
   ranks: number;
   roofline: boolean;
+  kept_steps: number;
   tables: string[];
   sections: string[];
   warnings: string[];
@@ -303,6 +304,58 @@ export interface RooflineAnswer {
   kinds: string[];
   charts: RooflineChart[];
   missing: string;
+}
+
+/** The times of consecutive steps, ns. */
+export interface StepPart {
+  count: number;
+  total_ns: number;
+  minimum_ns: number;
+  maximum_ns: number;
+}
+
+/** A step that was kept whole; `cause` says where it took most more time than usual. */
+export interface KeptStep {
+  number: number;
+  begin_ns: number;
+  duration_ns: number;
+  why: string;
+  cause: string;
+}
+
+/** The times of all steps but the first, in order, and the steps that were kept. */
+export interface TimeLineAnswer {
+  rule: string;
+  parts: StepPart[];
+  steps: KeptStep[];
+}
+
+/** What spans of one node have in common; `place` is the line of the user's code. */
+export interface SpanNode {
+  node: number;
+  name: string;
+  layer: string;
+  phase: string;
+  place: LinePlace;
+  modules: string;
+}
+
+/** The spans of a thread or stream by begin, the outer one first; see `Lane`. `node` indexes `StepAnswer.nodes`; `begin_step` is the begin less that of the span before, of the first one the begin, which is negative for a span that began before the step. */
+export interface LaneAnswer {
+  name: string;
+  is_device: boolean;
+  known_from_ns: number;
+  node: number[];
+  begin_step: number[];
+  duration_ns: number[];
+}
+
+/** One kept step. */
+export interface StepAnswer {
+  number: number;
+  duration_ns: number;
+  nodes: SpanNode[];
+  lanes: LaneAnswer[];
 }
 
 /** A line that a kernel computes; `shown` is the file's path shortened for display. */

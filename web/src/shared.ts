@@ -1,9 +1,9 @@
 // What later scripts take from the first: all run one copy of each module.
 
-export { useEffect, useState } from "preact/hooks";
+export { useEffect, useMemo, useRef, useState } from "preact/hooks";
 export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
 export { START } from "./model/address";
-export { mix, palette } from "./model/colors";
+export { mix, palette, shadeOf, shades } from "./model/colors";
 export { formatCount, formatShare, formatTime, formatValue } from "./model/format";
 export { effect } from "./signals";
 export { about, dark, go, measure, place, profile, showNode, source, tree } from "./state";

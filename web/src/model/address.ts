@@ -12,6 +12,7 @@ export type View =
   | "compare"
   | "findings"
   | "roofline"
+  | "timeline"
   | "trust"
   | "data";
 
@@ -27,6 +28,7 @@ export const VIEWS: readonly View[] = [
   "compare",
   "findings",
   "roofline",
+  "timeline",
   "trust",
   "data",
 ];
@@ -72,6 +74,8 @@ export interface Place {
   readonly section: string;
   /** What a point of the roofline stands for. */
   readonly points: string;
+  /** The kept step of the time line; 0 for the slowest. */
+  readonly step: number;
 }
 
 export const START: Place = {
@@ -100,6 +104,7 @@ export const START: Place = {
   other: -1,
   section: "",
   points: "line",
+  step: 0,
 };
 
 const COLORS: readonly ColorBy[] = ["layer", "phase", "self", "spread"];
@@ -163,6 +168,7 @@ export function fromHash(hash: string): Place {
     other: number("other"),
     section: text("section"),
     points: text("points") || START.points,
+    step: number("step"),
   };
 }
 

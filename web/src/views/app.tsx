@@ -52,7 +52,12 @@ export function App() {
 }
 
 function CurrentView() {
-  const { Processes = Waiting, Ranks = Waiting, Roofline = Waiting } = laterViews.value;
+  const {
+    Processes = Waiting,
+    Ranks = Waiting,
+    Roofline = Waiting,
+    TimeLine = Waiting,
+  } = laterViews.value;
   switch (place.value.view) {
     case "overview":
       return <OverviewView />;
@@ -74,6 +79,8 @@ function CurrentView() {
       return <CompareView />;
     case "findings":
       return <FindingsView />;
+    case "timeline":
+      return <TimeLine />;
     case "roofline":
       return <Roofline />;
     case "trust":

@@ -41,6 +41,14 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["Shift ← →", "scroll a wide table"],
     ],
   ],
+  [
+    "In the time line",
+    [
+      ["w  s", "zoom"],
+      ["a  d", "move"],
+      ["arrows", "span before and after, around and inside"],
+    ],
+  ],
 ];
 
 export function Help() {

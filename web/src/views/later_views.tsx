@@ -1,5 +1,5 @@
-// The views of later scripts: of jobs and ranks (`src/jobs`), and of the roofline (`src/roofline`). Each script
-// is loaded where the page shows what it is for.
+// The views of later scripts: of jobs and ranks (`src/jobs`), of the roofline (`src/roofline`) and of the time
+// line (`src/timeline`). Each script is loaded where the page shows what it is for.
 
 import type { FunctionComponent } from "preact";
 import { Refusal } from "../api";
@@ -16,6 +16,7 @@ export interface LaterViews {
   /** A node's cost on each rank. */
   readonly Strip: FunctionComponent<{ layout: Layout; node: number }>;
   readonly Roofline: FunctionComponent;
+  readonly TimeLine: FunctionComponent;
 }
 
 export const laterViews = signal<Partial<LaterViews>>({});
@@ -47,9 +48,10 @@ const asked = new Set<string>();
 effect(() => {
   // A page's own file runs all its scripts before it knows what it shows.
   if (!about.value) return;
-  const { Ranks, Roofline } = laterViews.value;
+  const { Ranks, Roofline, TimeLine } = laterViews.value;
   if (!Ranks && (about.value.jobs.length || hasRanks())) load("jobs");
   if (!Roofline && place.value.view === "roofline") load("roofline");
+  if (!TimeLine && place.value.view === "timeline") load("timeline");
 });
 
 function load(name: string): void {

@@ -35,6 +35,7 @@ export function tabs(): Tab[] {
     },
     { view: "findings", label: "Findings", mark: "", shown: true },
     { view: "roofline", label: "Roofline", mark: "", shown: !!profile.value?.roofline },
+    { view: "timeline", label: "Time line", mark: "", shown: !!profile.value?.kept_steps },
     { view: "data", label: "Data", mark: "", shown: otherSections().length > 0 },
     { view: "trust", label: "Trust", mark: warnings ? String(warnings) : "", shown: true },
   ];

@@ -24,7 +24,7 @@ const SHAPES = [
   ["tree", "Tree", "table"],
 ] as const;
 const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
-const BARE_VIEWS = ["overview", "processes", "ranks", "trust", "findings", "data"];
+const BARE_VIEWS = ["overview", "processes", "ranks", "trust", "findings", "data", "timeline"];
 
 export function Toolbar() {
   const current = profile.value;

@@ -61,13 +61,13 @@ class _Parts:
 
 
 def causes(profile: Profile, exemplars: Sequence[Exemplar]) -> list[Cause]:
-    """Return the cause of each of these steps."""
-    usual = [
-        _parts(profile, each)
-        for each in profile.exemplars
-        if ExemplarReason.RANDOM in each.reasons and each not in exemplars
+    """Return the cause of each of these steps, compared with the random ones."""
+    random = [each for each in profile.exemplars if ExemplarReason.RANDOM in each.reasons]
+    parts = {each.number: _parts(profile, each) for each in {*random, *exemplars}}
+    return [
+        _cause(parts[each.number], [parts[other.number] for other in random if other != each])
+        for each in exemplars
     ]
-    return [_cause(_parts(profile, each), usual) for each in exemplars]
 
 
 def _cause(parts: _Parts, usual: Sequence[_Parts]) -> Cause:
@@ -127,8 +127,10 @@ def _add_pauses(
         )
     )
     known_from = max((lane.known_from_ns for lane in lanes), default=0)
-    longest, until, last = 0, known_from, None
-    for begin, end, node in [*spans, (exemplar.duration_ns, exemplar.duration_ns, None)]:
+    longest, until = 0, known_from
+    last: int | None = None
+    after: list[tuple[int, int, int | None]] = [(exemplar.duration_ns, exemplar.duration_ns, None)]
+    for begin, end, node in [*spans, *after]:
         if begin > until:
             parts.paused_ns += begin - until
             if begin - until > longest:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import GPU_TIME_NS, HOST_TIME_NS
-from deepcontext.profiler.model.exemplars import ExemplarReason
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.ui.format import shorten_path
 from deepcontext.ui.labels import metric_label
+from deepcontext.ui.step_texts import lane_name, why_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _NS_IN_MS: Final = 1_000_000
-_REASONS: Final = {
-    ExemplarReason.SLOW: "among the slowest",
-    ExemplarReason.RANDOM: "chosen at random",
-    ExemplarReason.MARKED: "marked by the program",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +87,10 @@ def time_line(profile: Profile) -> TimeLine:
 
 def _steps(exemplars: Iterable[Exemplar]) -> Track:
     events = [
-        Event(each.begin_ns, each.end_ns, f"step {each.number}", "step", {"kept": why(each)})
+        Event(each.begin_ns, each.end_ns, f"step {each.number}", "step", {"kept": why_kept(each)})
         for each in exemplars
     ]
     return Track("kept steps", events)
-
-
-def why(exemplar: Exemplar) -> str:
-    """Say why a step was kept."""
-    return ", ".join(words for reason, words in _REASONS.items() if reason in exemplar.reasons)
 
 
 def _tracks(profile: Profile) -> list[Track]:
@@ -121,11 +111,6 @@ def _tracks(profile: Profile) -> list[Track]:
         before = exemplar.number
     ordered = sorted(tracks.items(), key=lambda item: (item[0][0] >= 0, item[0]))
     return [track for _, own in ordered for track in own]
-
-
-def lane_name(lane: Lane) -> str:
-    """Return the name of a lane: of a thread, or "GPU 0, stream 7"."""
-    return lane.name if lane.device is None else f"GPU {lane.device}, stream {lane.stream}"
 
 
 def _add(tracks: list[Track], lane: Lane, event: Event) -> None:

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.profiler.summaries.kept_steps import causes
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
-from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
+from deepcontext.ui.format import Elide, format_count, format_ns
 from deepcontext.ui.report.text_layout import Column, TextLayout
+from deepcontext.ui.step_texts import cause_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.windows import Window
-    from deepcontext.profiler.summaries.kept_steps import Cause
     from deepcontext.profiler.summaries.step_history import SlowStep, StepHistory
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -79,21 +78,6 @@ def _print_slowest(layout: TextLayout, profile: Profile, slowest: Sequence[SlowS
             found = reasons.get(each.number)
             row.extend(cause_texts(found, profile.run.cwd) if found else ("-", "no time line"))
     layout.table(columns, rows)
-
-
-def cause_texts(cause: Cause, cwd: str) -> list[str]:
-    """Return how much more time a step took than a usual one, and where: "22.1 ms", "train.py:21"."""
-
-    def place(frame: Frame | None) -> str:
-        return "" if frame is None else f"{shorten_path(frame.file, cwd)}:{frame.line}"
-
-    if cause.pause is not None:
-        before, after = map(place, cause.pause)
-        sides = [f"after {before}" if before else "", f"before {after}" if after else ""]
-        where = " ".join(["outside operators", *filter(None, sides)])
-    else:
-        where = place(cause.line) or "operators that no line of yours called"
-    return [format_ns(max(cause.own_ns - cause.usual_ns, 0)), where]
 
 
 def sparkline(history: StepHistory, bars: str = _BARS) -> str:

@@ -120,6 +120,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         phases=[phase.label for phase in PHASES if phase in phases],
         ranks=rank_count(profile),
         roofline=has_roofline(profile),
+        kept_steps=len(profile.exemplars),
         tables=_tables(profile),
         # Those of joined ranks are packed, and have views of their own.
         sections=sorted(

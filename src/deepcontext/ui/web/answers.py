@@ -113,7 +113,8 @@ class ProfileAnswer:
     """One opened profile; `steps` is the distribution of the times of marked steps.
 
     `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of
-    the roofline has something to show, or to say about how to record it. Without a `version` only the
+    the roofline has something to show, or to say about how to record it; `kept_steps` is the number of steps
+    of the time line. Without a `version` only the
     name is known: the answer to the question `profile` has the rest.
     """
 
@@ -135,6 +136,7 @@ class ProfileAnswer:
     phases: list[str] = field(default_factory=list)
     ranks: int = 0
     roofline: bool = False
+    kept_steps: int = 0
     tables: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -403,6 +405,74 @@ class RooflineAnswer:
     kinds: list[str]
     charts: list[RooflineChart]
     missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """The times of consecutive steps, ns."""
+
+    count: int
+    total_ns: int
+    minimum_ns: int
+    maximum_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStep:
+    """A step that was kept whole; `cause` says where it took most more time than usual."""
+
+    number: int
+    begin_ns: int
+    duration_ns: int
+    why: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLineAnswer:
+    """The times of all steps but the first, in order, and the steps that were kept."""
+
+    rule: str
+    parts: list[StepPart]
+    steps: list[KeptStep]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanNode:
+    """What spans of one node have in common; `place` is the line of the user's code."""
+
+    node: int
+    name: str
+    layer: str
+    phase: str
+    place: LinePlace
+    modules: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAnswer:
+    """The spans of a thread or stream by begin, the outer one first; see `Lane`.
+
+    `node` indexes `StepAnswer.nodes`; `begin_step` is the begin less that of the span before, of the first
+    one the begin, which is negative for a span that began before the step.
+    """
+
+    name: str
+    is_device: bool
+    known_from_ns: int
+    node: list[int]
+    begin_step: list[int]
+    duration_ns: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnswer:
+    """One kept step."""
+
+    number: int
+    duration_ns: int
+    nodes: list[SpanNode]
+    lanes: list[LaneAnswer]
 
 
 @dataclass(frozen=True, slots=True)

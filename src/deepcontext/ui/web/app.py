@@ -41,6 +41,7 @@ _STATIC_FILES: Final = {
     "app.css": "text/css",
     "jobs.js": "text/javascript",
     "roofline.js": "text/javascript",
+    "timeline.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 # Answers that also depend on the current content of other files.

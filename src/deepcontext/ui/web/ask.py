@@ -14,6 +14,7 @@ from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.ranks import packed_ranks
 from deepcontext.ui.web.roofline import roofline
 from deepcontext.ui.web.source_text import source_text
+from deepcontext.ui.web.time_line import step, time_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
         RooflineAnswer,
         SectionAnswer,
         SourceText,
+        StepAnswer,
+        TimeLineAnswer,
     )
     from deepcontext.ui.web.open_profiles import OpenProfiles
 
@@ -77,6 +80,14 @@ def _section(profiles: OpenProfiles, query: Query) -> SectionAnswer:
     return section(profiles, file_of(query), query.get("name", ""))
 
 
+def _step(profiles: OpenProfiles, query: Query) -> StepAnswer:
+    return step(profiles.get(file_of(query)).profile, query.get("name", ""))
+
+
+def _time_line(profiles: OpenProfiles, query: Query) -> TimeLineAnswer:
+    return time_line(profiles.get(file_of(query)).profile)
+
+
 def _text(profiles: OpenProfiles, query: Query) -> SourceText:
     profile = profiles.get(file_of(query)).profile
     return source_text(profile, query.get("path", ""), with_text=profiles.source_text)
@@ -89,5 +100,7 @@ QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
     "ranks": _ranks,
     "roofline": _roofline,
     "section": _section,
+    "step": _step,
     "text": _text,
+    "timeline": _time_line,
 }

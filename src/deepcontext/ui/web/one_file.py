@@ -1,8 +1,8 @@
 """Write the page as one HTML file that needs neither server nor network.
 
 The file holds the page's script, its style, and what the script would ask a server for: the profiles as
-columns (`columns.py`), findings, sections, source text, rooflines and ranks (`ranks.py`). The scripts for
-jobs and ranks, and for rooflines, are in the file only if the file shows any.
+columns (`columns.py`), findings, sections, source text, rooflines, time lines and ranks (`ranks.py`). Scripts
+of views that few pages show are in the file only if the file shows any.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from deepcontext.ui.web.ranks import packed_ranks
 from deepcontext.ui.web.roofline import has_roofline, roofline
 from deepcontext.ui.web.source_choice import chosen_texts
 from deepcontext.ui.web.source_text import NO_TEXT
+from deepcontext.ui.web.time_line import steps_of_page, time_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,6 +76,7 @@ def _scripts(profiles: OpenProfiles) -> list[str]:
         "app.js": True,
         "jobs.js": bool(profiles.jobs or _with_ranks(profiles)),
         "roofline.js": any(has_roofline(profiles.get(n).profile) for n in numbers),
+        "timeline.js": any(profiles.get(n).profile.exemplars for n in numbers),
     }
     return [name for name, is_needed in needed.items() if is_needed]
 
@@ -119,6 +121,8 @@ def _container(profiles: OpenProfiles, index: int, *, level: int) -> bytes:
             name: _answer(partial(section, profiles, index, name)) for name in profile.sections
         },
         "text": chosen_texts(profile, with_text=profiles.source_text),
+        "timeline": _answer(lambda: time_line(profile)),
+        "step": _answer(lambda: steps_of_page(profile)),
     }
     return packed_columns(profile, more, level=level)
 

@@ -1,0 +1,121 @@
+"""The time line as the page reads it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.format import step_source
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.ui.web import time_line as page_line
+from deepcontext.ui.web.about import about
+from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
+from deepcontext.ui.web.one_file import make_page
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from tests.kept_steps import lane, step, with_steps
+from tests.ui.test_web_one_file import header
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+    from tests.conftest import MakeProfile
+
+FRAMES = (
+    Frame(FrameKind.ROOT, "root"),
+    Frame(FrameKind.PYTHON, "main", "/work/train.py", 7),
+    Frame(FrameKind.MODULE, "model"),
+    Frame(FrameKind.OPERATOR, "aten::linear"),
+    Frame(FrameKind.KERNEL, "gemm"),
+    Frame(FrameKind.OPERATOR, "aten::detach"),
+)
+
+
+@pytest.fixture
+def plain(make_profile: MakeProfile) -> Profile:
+    phases = [Phase.NONE] * 3 + [Phase.FORWARD] * 2 + [Phase.NONE]
+    run = RunInfo(script="/work/train.py", cwd="/work", wall_ns=5000)
+    return make_profile([0, 0, 1, 2, 3, 0], FRAMES, phases=phases, run=run)
+
+
+@pytest.fixture
+def profile(plain: Profile) -> Profile:
+    kernels = lane([(4, 200, 300)], "gpu cuda", device=1, stream=3)
+    slow = step(7, 1000, 3000, [lane([(3, 100, 1700), (5, 1900, 20)]), kernels])
+    usual = step(8, 3000, 3600, [lane([(3, 150, 300)], known_from_ns=50)], reasons=2)
+    history = {
+        "bins": [[600, 1], [2000, 1]],
+        "parts": [[2, 2600, 600, 2000]],
+        "source": "optimizer",
+        "what": "Optimizer.step#SGD.step",
+        "count": 3,
+        "file": "",
+        "line": 0,
+    }
+    section = json.dumps(history).encode()
+    return with_steps(plain, slow, usual).with_section(step_source.SECTION, section)
+
+
+def opened(profile: Profile) -> OpenProfiles:
+    return OpenProfiles([OpenProfile.of_memory(profile, "one")])
+
+
+def test_all_steps_have_times_and_kept_ones_a_reason(profile: Profile) -> None:
+    answer = page_line.time_line(profile)
+    assert answer.rule == "a step is what ends with Optimizer.step#SGD.step"
+    assert [(part.count, part.maximum_ns) for part in answer.parts] == [(2, 2000)]
+    slow, usual = answer.steps
+    assert (slow.number, slow.duration_ns, slow.why) == (7, 2000, "among the slowest")
+    assert slow.cause == "1.40 us more than usual: train.py:7"
+    assert usual.why == "chosen at random"
+
+
+def test_a_step_has_lanes_and_what_its_nodes_are(profile: Profile) -> None:
+    answer = page_line.step(profile, "7")
+    linear, kernel, detach = answer.nodes
+    assert (linear.name, linear.layer, linear.phase) == ("aten::linear", "operator", "forward")
+    assert (linear.place.shown, linear.place.line, linear.modules) == ("train.py", 7, "model")
+    assert (kernel.node, kernel.layer) == (4, "gpu")
+    assert detach.place.file == ""
+    thread, stream = answer.lanes
+    assert (thread.name, thread.is_device) == ("MainThread", False)
+    assert (thread.node, thread.begin_step) == ([0, 2], [100, 1800])
+    assert thread.duration_ns == [1700, 20]
+    assert (stream.name, stream.is_device, stream.node) == ("GPU 1, stream 3", True, [1])
+    assert page_line.step(profile, "8").lanes[0].known_from_ns == 50
+    with pytest.raises(QueryError, match="step '9' was not kept"):
+        page_line.step(profile, "9")
+
+
+def test_server_and_file_have_the_same(profile: Profile) -> None:
+    profiles = opened(profile)
+    client = create_app(profiles, ViewSettings("t")).test_client()
+    found = header(make_page(profiles))
+    assert client.get("/t/api/timeline").get_json() == found["timeline"]
+    for number in ("7", "8"):
+        assert client.get(f"/t/api/step?name={number}").get_json() == found["step"][number]
+    assert client.get("/t/api/step?name=x").status_code == 400
+    assert client.get("/t/static/timeline.js").status_code == 200
+
+
+def test_a_file_has_the_slowest_steps(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_line, "MOST_SPANS", 3)
+    answers: dict[str, Any] = page_line.steps_of_page(profile)
+    assert list(answers) == ["7", ""]
+    assert "has room for the slowest ones" in answers[""].error
+
+
+def test_only_a_page_with_kept_steps_has_the_script(profile: Profile, plain: Profile) -> None:
+    script = (STATIC / "timeline.js").read_text("utf-8")
+    assert about(opened(profile)).profiles[0].kept_steps == 2
+    assert about(opened(plain)).profiles[0].kept_steps == 0
+    page = make_page(opened(profile)).text
+    assert script in page
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"sha256-{digest}" in html.unescape(page)
+    assert script not in make_page(opened(plain)).text

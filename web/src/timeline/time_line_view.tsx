@@ -1,0 +1,175 @@
+// The time line: which steps were slow, and what each thread and stream did in one of them.
+
+import { useMemo, useState } from "preact/hooks";
+import type { KeptStep, SpanNode, StepAnswer } from "../api_types";
+import { usePromise } from "../parts/use_promise";
+import {
+  dark,
+  Empty,
+  formatTime,
+  go,
+  palette,
+  place,
+  shadeOf,
+  shades,
+  showNode,
+  source,
+  Waiting,
+} from "../shared";
+import type { Chosen } from "./painter";
+import { type Placed, placed } from "./placing";
+import { StepCanvas } from "./step_canvas";
+import { StepStrip } from "./step_strip";
+
+export function TimeLineView() {
+  const { file, step } = place.value;
+  const query = { file: file ? String(file) : "" };
+  const known = usePromise(String(file), async () => source.value?.ask("timeline", query));
+  if (!known) return <Waiting />;
+  const { value: answer, error } = known;
+  if (!answer) return <Empty title="The time line cannot be shown">{error}</Empty>;
+  const slowest = [...answer.steps].sort((a, b) => b.duration_ns - a.duration_ns);
+  const chosen = answer.steps.find((each) => each.number === step) ?? slowest[0];
+  if (!chosen) return <Empty title="No step was kept">{NONE}</Empty>;
+  const onChoose = (each: KeptStep) => go({ step: each.number }, "replace");
+  return (
+    <div class="page">
+      <StepStrip answer={answer} chosen={chosen.number} onChoose={onChoose} />
+      <div class="subtabs">
+        <label class="field">
+          <span>Step</span>
+          <select
+            value={chosen.number}
+            onChange={(event) => go({ step: Number(event.currentTarget.value) }, "replace")}
+          >
+            {slowest.map((each) => (
+              <option key={each.number} value={each.number}>
+                {`${each.number}: ${formatTime(each.duration_ns)}, ${each.why}`}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="field">
+          <span>Find</span>
+          <input
+            type="search"
+            value={place.value.text}
+            placeholder="operator or line"
+            onInput={(event) => go({ text: event.currentTarget.value }, "replace")}
+          />
+        </label>
+        <span>{chosen.cause}</span>
+      </div>
+      <OneStep key={`${file} ${chosen.number}`} number={chosen.number} query={query} />
+    </div>
+  );
+}
+
+const NONE =
+  "Steps are kept in runs that have steps, unless recorded with --no-timeline; a merged profile has none.";
+
+function OneStep(props: { number: number; query: { file: string } }) {
+  const name = String(props.number);
+  const known = usePromise(name, async () => source.value?.ask("step", { ...props.query, name }));
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const value = known?.value;
+  const lanes = useMemo(() => value && placed(value), [value]);
+  if (!known) return <Waiting />;
+  if (!value || !lanes) return <Empty title="This step cannot be shown">{known.error}</Empty>;
+  const colors = palette(dark.value);
+  const scene = {
+    placed: lanes,
+    fills: fillsOf(value),
+    lineFill: colors.layers.python,
+    matches: matching(value),
+    palette: colors,
+    chosen,
+  };
+  const late = lanes.lanes.filter((lane) => lane.knownFrom > 0);
+  return (
+    <>
+      <StepCanvas
+        scene={scene}
+        label={`Step ${name} by thread and stream; W and S zoom, A and D move, arrow keys go from span to span`}
+        tip={(at) => spanText(lanes, at)}
+        onChoose={setChosen}
+      />
+      <div class="status time-details" aria-live="polite">
+        {chosen ? <Details placed={lanes} at={chosen} /> : <span class="muted">{HOW}</span>}
+        {late.length > 0 && (
+          <span class="muted">
+            The step was longer than the buffer:{" "}
+            {late
+              .map((lane) => `${lane.name} is known from ${formatTime(lane.knownFrom)} on`)
+              .join(", ")}
+            .
+          </span>
+        )}
+      </div>
+    </>
+  );
+}
+
+const HOW =
+  "Click a span for details. Lines reach from their first to their last operator; Python itself is sampled, " +
+  "so it has no spans. Drag or A, D: move; Ctrl wheel or W, S: zoom; 0: whole step.";
+
+function nodeOf(placed: Placed, at: Chosen): SpanNode {
+  return placed.step.nodes[placed.lanes[at.lane].node[at.span]];
+}
+
+function spanText(placed: Placed, at: Chosen): string {
+  const lane = placed.lanes[at.lane];
+  const duration = lane.end[at.span] - lane.begin[at.span];
+  return `${nodeOf(placed, at).name}, ${formatTime(duration)}, from ${formatTime(lane.begin[at.span])}`;
+}
+
+function Details(props: { placed: Placed; at: Chosen }) {
+  const { placed, at } = props;
+  const lane = placed.lanes[at.lane];
+  const { name, place: line, phase, modules, node } = nodeOf(placed, at);
+  return (
+    <>
+      <strong>{name}</strong>
+      <span>{formatTime(lane.end[at.span] - lane.begin[at.span])}</span>
+      <span>self {formatTime(lane.own[at.span])}</span>
+      <span>from {formatTime(lane.begin[at.span])}</span>
+      <span>{lane.name}</span>
+      {phase && <span>{phase.replaceAll("_", " ")}</span>}
+      {modules && <span class="clip">{modules}</span>}
+      {line.file && (
+        <button
+          type="button"
+          class="link"
+          onClick={() => go({ view: "source", path: line.file, line: line.line })}
+        >
+          {line.shown}:{line.line}
+        </button>
+      )}
+      <button type="button" class="link" onClick={() => showNode(node)}>
+        Show in the flame graph
+      </button>
+    </>
+  );
+}
+
+/** Colours as in the graph: by phase where it has them, else by layer, shaded by name. */
+function fillsOf(step: StepAnswer): string[] {
+  const colors = palette(dark.value);
+  if (place.value.color === "phase") {
+    return step.nodes.map(({ phase }) => colors.phases[phase] ?? colors.phases.none);
+  }
+  const ofLayer = new Map(
+    Object.entries(colors.layers).map(([layer, color]) => [layer, shades(color, dark.value)]),
+  );
+  return step.nodes.map(({ layer, name }) => ofLayer.get(layer)?.[shadeOf(name)] ?? colors.same);
+}
+
+/** Whether each node's name or line contains the text that is searched for. */
+function matching(step: StepAnswer): Uint8Array | null {
+  const wanted = place.value.text.toLowerCase();
+  if (!wanted) return null;
+  return Uint8Array.from(step.nodes, ({ name, place: { shown } }) =>
+    `${name} ${shown}`.toLowerCase().includes(wanted) ? 1 : 0,
+  );
+}
