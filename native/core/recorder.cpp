@@ -449,6 +449,7 @@ void RecorderRegistry::replaceOrphans() {
     fresh->label = recorder->label;
     fresh->is_detached = recorder->is_detached;
     fresh->is_rewritten = recorder->is_rewritten;
+    recorder->spans.abandon();
     recorder.release();
     recorder = std::move(fresh);
   }

@@ -26,6 +26,14 @@ void SpanRing::giveBack() {
   }
 }
 
+void SpanRing::abandon() {
+  if (memory_) {
+    memory_.release(); // the thread may have been writing
+    slots_ = nullptr;
+    g_bytes.fetch_sub(kBytes);
+  }
+}
+
 void SpanRing::begin(bool is_on) {
   count_.store(0, std::memory_order_relaxed);
   is_refused_ = false;

@@ -46,6 +46,8 @@ public:
 
   /// Forget all spans; from now on, take spans or do not. Owner only, and no reader may be active.
   void begin(bool is_on);
+  /// In a forked child whose thread of this ring does not exist: nobody uses its memory again.
+  void abandon();
   /// Memory of the pages that have been written.
   size_t bytes() const {
     return std::min(count_.load(std::memory_order_relaxed), kSpans) * sizeof(Span);

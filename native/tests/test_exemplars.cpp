@@ -135,6 +135,10 @@ TEST(rings_have_a_limit_together) {
     rings.back()->add(1, 2, 3);
   }
   CHECK(refused >= 3);
+  rings.front()->abandon(); // as in a forked child
+  SpanRing in_its_place;
+  in_its_place.begin(true);
+  CHECK(!in_its_place.isRefused());
   rings.clear();
   SpanRing after;
   after.begin(true);
