@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FRAMES = (
     Frame(FrameKind.ROOT, "root"),
-    Frame(FrameKind.PYTHON, "main", "/work/train.py", 7),
+    Frame(FrameKind.PYTHON, "main", "/p/train.py", 7),
     Frame(FrameKind.MODULE, "model"),
     Frame(FrameKind.OPERATOR, "aten::linear"),
     Frame(FrameKind.KERNEL, "gemm"),
@@ -39,7 +39,7 @@ FRAMES = (
 @pytest.fixture
 def plain(make_profile: MakeProfile) -> Profile:
     phases = [Phase.NONE] * 3 + [Phase.FORWARD] * 2 + [Phase.NONE]
-    run = RunInfo(script="/work/train.py", cwd="/work", wall_ns=5000)
+    run = RunInfo(script="/p/train.py", cwd="/p", wall_ns=5000)
     return make_profile([0, 0, 1, 2, 3, 0], FRAMES, phases=phases, run=run)
 
 

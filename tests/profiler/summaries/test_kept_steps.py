@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 FRAMES = (
     Frame(FrameKind.ROOT, "root"),
-    Frame(FrameKind.PYTHON, "main", "/work/train.py", 3),
+    Frame(FrameKind.PYTHON, "main", "/p/train.py", 3),
     Frame(FrameKind.OPERATOR, "aten::linear"),
     Frame(FrameKind.OPERATOR, "aten::addmm"),
-    Frame(FrameKind.PYTHON, "main", "/work/train.py", 9),
+    Frame(FrameKind.PYTHON, "main", "/p/train.py", 9),
     Frame(FrameKind.OPERATOR, "aten::add"),
     Frame(FrameKind.OPERATOR, "aten::detach"),
 )
@@ -29,7 +29,7 @@ LINEAR, ADDMM, ADD, DETACH = 2, 3, 5, 6
 
 @pytest.fixture
 def profile(make_profile: MakeProfile) -> Profile:
-    run = RunInfo(script="/work/train.py", cwd="/work")
+    run = RunInfo(script="/p/train.py", cwd="/p")
     return make_profile([0, 0, 1, 2, 0, 4, 0], FRAMES, run=run)
 
 
