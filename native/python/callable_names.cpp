@@ -228,7 +228,7 @@ void hideOwnObjects() {
 
 void nameCallables() {
   std::unordered_map<uintptr_t, uint32_t> wanted =
-      unwind::AddressTable::instance().unnamedAddresses();
+      unwind::AddressTable::instance().takeNewAddresses();
   if (!wanted.empty()) {
     CallableNames(std::move(wanted)).nameAll();
   }

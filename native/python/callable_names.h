@@ -7,10 +7,9 @@ namespace deepcontext {
 /// profiler.
 void hideOwnObjects();
 
-/// Name the functions in `unwind::AddressTable` that have no name yet and that Python code can
-/// call: "list.insert", "builtins.sorted", "_json.Encoder.__call__". The interpreter's static
-/// functions have no other names in a stripped build. GIL held; runs no code of the program, and
-/// reads nothing if all functions have names.
+/// Name the functions that `unwind::AddressTable` has met since the last call and that Python code
+/// can call: "list.insert", "sorted", "_json.Encoder.__call__". The interpreter's static functions
+/// have no other names in a stripped build. GIL held; runs no code of the program.
 void nameCallables();
 
 } // namespace deepcontext

@@ -132,17 +132,11 @@ std::optional<ThreadState> KernelThreads::state(int thread) const {
   return state;
 }
 
-bool KernelThreads::isBlocking(int thread, int signal_number) const {
-  std::optional<uint64_t> blocked = blockedSignals(thread);
-  return !blocked || (*blocked >> (signal_number - 1)) & 1;
+bool BlockedSignals::isOfCLibrary() const {
+  return (mask & kAllSignals) == kAllSignals;
 }
 
-bool KernelThreads::isStartingOrEnding(int thread) const {
-  std::optional<uint64_t> blocked = blockedSignals(thread);
-  return !blocked || (*blocked & kAllSignals) == kAllSignals;
-}
-
-std::optional<uint64_t> KernelThreads::blockedSignals(int thread) const {
+BlockedSignals KernelThreads::blockedBy(int thread) const {
   char text[1024];
   readFile(thread, "stat", text, sizeof text);
   // Source: proc_pid_stat(5): after the name in parentheses, `blocked` is the 30th field.
@@ -150,7 +144,7 @@ std::optional<uint64_t> KernelThreads::blockedSignals(int thread) const {
   for (int i = 0; field && i < 30; ++i) {
     field = std::strchr(field + 1, ' ');
   }
-  return field ? std::optional<uint64_t>(std::strtoull(field, nullptr, 10)) : std::nullopt;
+  return field ? BlockedSignals{std::strtoull(field, nullptr, 10)} : BlockedSignals();
 }
 
 std::optional<uint64_t> KernelThreads::cpuNs(int thread) {

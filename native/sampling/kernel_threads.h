@@ -20,6 +20,16 @@ struct ThreadState {
 /// open. False, with the reason, where the kernel does not allow it.
 bool separateDescriptors(std::string *reason, unsigned first_closed = 0);
 
+/// The signals below 32 that a thread blocked at one moment; all when it has ended.
+struct BlockedSignals {
+  uint64_t mask = ~uint64_t{0}; // one bit each, from signal 1
+
+  bool has(int signal_number) const { return (mask >> (signal_number - 1)) & 1; }
+  /// Whether the thread has ended, or is where the C library blocks all signals for a moment: it
+  /// starts another thread or a process, or ends.
+  bool isOfCLibrary() const;
+};
+
 /// Reads /proc/self/task. Used by the one thread that has called `separateDescriptors`.
 class KernelThreads {
 public:
@@ -37,19 +47,13 @@ public:
   std::string name(int thread) const;
   /// None when the thread has ended or the kernel does not report it.
   std::optional<ThreadState> state(int thread) const;
-  /// Whether it blocks a signal below 32; true when that is unknown. Half the price of reading
-  /// the same from "status".
-  bool isBlocking(int thread, int signal_number) const;
-  /// Whether it has ended, or blocks all signals: the C library does so for a moment where a thread
-  /// starts another thread or a process, or ends.
-  bool isStartingOrEnding(int thread) const;
+  /// The signals that it blocks. Half the price of reading the same from "status".
+  BlockedSignals blockedBy(int thread) const;
 
   /// Processor time since the thread began; none when it has ended.
   static std::optional<uint64_t> cpuNs(int thread);
 
 private:
-  /// Signals below 32 that it blocks, one bit each from signal 1; none when that is unknown.
-  std::optional<uint64_t> blockedSignals(int thread) const;
   size_t readFile(int thread, const char *file, char *to, size_t bytes) const;
   int folder_;
 };

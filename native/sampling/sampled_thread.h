@@ -27,8 +27,7 @@ struct SampledThread {
   uint32_t visits = 0;
   uint64_t next_identification = 0; // a round
   uint64_t next_visit = 0;
-  uint32_t blocked_visits = 0; // consecutive visits that found an asked thread block the signal
-  uint32_t still_visits = 0;   // consecutive visits that found it at the same place
+  uint32_t still_visits = 0; // consecutive visits that found it at the same place
   uint64_t seen_cpu_ns = 0;
   bool is_waiting = false;                   // as of seen_cpu_ns
   SampleDetail detail = SampleDetail::kNone; // what it waits for, as of seen_cpu_ns

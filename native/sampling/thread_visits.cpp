@@ -14,7 +14,6 @@ constexpr uint32_t kVisitsOfYouth = 5;
 // A thread that does not run is visited less and less often, but at least this often.
 constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
-constexpr uint32_t kVisitsOfBlocking = 64;
 
 LevelView levelsOf(const SampledThread &thread) {
   return thread.recorder ? thread.recorder->view(ticks()) : LevelView();
@@ -113,8 +112,8 @@ void ThreadVisits::look(const Senses &senses, SampledThread &thread, uint64_t cp
 
 /// Read anew each time: a signal for a thread that blocks it stays pending, and the program would
 /// receive it from sigwait(), or by a handler that it sets before it unblocks the signal.
-bool ThreadVisits::mayAsk(const Senses &senses, const SampledThread &thread) {
-  if (!may_ask_ || senses.kernel.isBlocking(thread.number, kSampleSignal)) {
+bool ThreadVisits::mayAsk(const SampledThread &thread, BlockedSignals blocked) {
+  if (!may_ask_ || blocked.has(kSampleSignal)) {
     return false;
   }
   if (CallFilters::of(thread.number) != filters_) { // its handler's calls may end the process
@@ -126,7 +125,7 @@ bool ThreadVisits::mayAsk(const Senses &senses, const SampledThread &thread) {
 
 void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
   thread.is_waiting = false;
-  if (!mayAsk(senses, thread)) {
+  if (!mayAsk(thread, senses.kernel.blockedBy(thread.number))) {
     SamplerCounts::bump(parts_.counts.unanswered);
     std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(thread.number);
     chargeWithoutPlace(thread, cpu_ns.value_or(thread.account.last().cpu_ns));
@@ -141,7 +140,7 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
 /// A thread that waits for a processor is at a place that can be read, but only its own answer, as
 /// soon as it runs, has the native functions there.
 void ThreadVisits::lookInside(const Senses &senses, SampledThread &thread) {
-  if (mayAsk(senses, thread)) {
+  if (mayAsk(thread, senses.kernel.blockedBy(thread.number))) {
     bool is_pending =
         thread.slot != SampleSlots::kMost && thread.is_answer_charged &&
         SampleSlots::at(thread.slot)->state.load(std::memory_order_relaxed) == SampleSlot::kAsked;
@@ -179,16 +178,11 @@ void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
     slot->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
     return;
   }
-  // The program may block or take the signal while it is on its way. The C library blocks all
-  // signals for a moment where it starts a thread, and a thread without a processor may stay there
-  // for long.
+  // The program may block or take the signal while it is on its way.
+  BlockedSignals blocked = senses.kernel.blockedBy(thread.number);
   uint32_t asked = SampleSlot::kAsked;
-  bool is_blocked = slot->state.load(std::memory_order_relaxed) == asked &&
-                    !mayAsk(senses, thread) &&
-                    !senses.kernel.isStartingOrEnding(thread.number); // answers soon, or never
-  bool is_for_all = is_blocked && senses.kernel.isBlocking(thread.number, SIGSEGV);
-  thread.blocked_visits = is_for_all ? thread.blocked_visits + 1 : 0;
-  if (is_blocked && (!is_for_all || thread.blocked_visits >= kVisitsOfBlocking) &&
+  if (slot->state.load(std::memory_order_relaxed) == asked && !mayAsk(thread, blocked) &&
+      !blocked.isOfCLibrary() && // answers soon, or never
       slot->state.compare_exchange_strong(asked, SampleSlot::kIdle)) {
     SamplerCounts::bump(parts_.counts.astray);
   }

@@ -8,6 +8,7 @@
 #include "core/call_filters.h"
 #include "sampling/counted_threads.h"
 #include "sampling/gil_futex.h"
+#include "sampling/kernel_threads.h"
 #include "sampling/native_callees.h"
 #include "sampling/remote_context.h"
 #include "sampling/sample_charges.h"
@@ -58,7 +59,7 @@ private:
   void findRecorder(SampledThread &thread);
   void takeAnswer(const Senses &senses, SampledThread &thread);
   void look(const Senses &senses, SampledThread &thread, uint64_t cpu_ns);
-  bool mayAsk(const Senses &senses, const SampledThread &thread);
+  bool mayAsk(const SampledThread &thread, BlockedSignals blocked);
   void ask(const Senses &senses, SampledThread &thread);
   void lookInside(const Senses &senses, SampledThread &thread);
   bool sendQuestion(SampledThread &thread);

@@ -228,6 +228,20 @@ TEST(a_walk_never_leaves_the_stack) {
   CHECK(seen < 1000);
 }
 
+TEST(what_python_calls_a_function_is_its_name_also_if_that_is_found_later) {
+  AddressTable &table = AddressTable::instance();
+  Walked walked = walk();
+  uint32_t own = walked.functions[1];
+  CHECK_EQ(nameOf(walked, 1),
+           "what_python_calls_a_function_is_its_name_also_if_that_is_found_later");
+  auto addresses = table.takeNewAddresses();
+  CHECK(std::any_of(addresses.begin(), addresses.end(),
+                    [&](const auto &each) { return each.second == own; }));
+  CHECK(table.takeNewAddresses().empty());
+  table.setCallable(own, "module.function");
+  CHECK_EQ(nameOf(walked, 1), "module.function");
+}
+
 TEST(a_copy_of_the_stack_is_walked_as_the_stack_itself) {
   static ReturnAddressCache addresses;
   addresses.refresh();

@@ -83,14 +83,15 @@ bool AddressTable::isPlumbing(std::string_view name) const {
                      [&](const std::string &beginning) { return startsWith(name, beginning); });
 }
 
-std::unordered_map<uintptr_t, uint32_t> AddressTable::unnamedAddresses() const {
+std::unordered_map<uintptr_t, uint32_t> AddressTable::takeNewAddresses() {
   std::lock_guard<Mutex> lock(mutex_);
   std::unordered_map<uintptr_t, uint32_t> addresses;
   for (const auto &[pc, known] : known_) {
-    const Function &function = functions_[known.function];
-    const LoadedObject *object = function.is_named ? nullptr : objects_.find(pc - 1);
+    Function &function = functions_[known.function];
+    const LoadedObject *object = function.is_taken ? nullptr : objects_.find(pc - 1);
     if (object) {
       addresses.emplace(object->bias + function.offset, known.function);
+      function.is_taken = true;
     }
   }
   return addresses;
@@ -99,9 +100,12 @@ std::unordered_map<uintptr_t, uint32_t> AddressTable::unnamedAddresses() const {
 void AddressTable::setCallable(uint32_t id, std::string_view name) {
   uint32_t interned = Interner::instance().intern(name);
   std::lock_guard<Mutex> lock(mutex_);
-  if (!functions_[id].is_callable) {
-    functions_[id].called_as = interned;
-    functions_[id].is_callable = true;
+  Function &function = functions_[id];
+  function.called_as = interned;
+  function.is_callable = true;
+  if (function.is_named) { // it was first seen while a tree was read
+    function.name = interned;
+    function.is_plumbing = isPlumbing(name);
   }
 }
 

@@ -34,6 +34,7 @@ struct Function {
   bool has_symbol = false;
   bool is_plumbing = false; // see AddressTable::addPlumbing
   bool is_callable = false; // see AddressTable::setCallable
+  bool is_taken = false;    // see AddressTable::takeNewAddresses
 
   /// Whether the function only passes a call on, is the interpreter's and nothing that Python code
   /// can call, or is the C library's and has no name.
@@ -55,8 +56,8 @@ public:
   /// Hide functions whose names begin with `beginning`, which only pass a call on. Applies to
   /// functions that have not been named yet.
   void addPlumbing(std::string beginning);
-  /// Addresses of functions that have no name yet.
-  std::unordered_map<uintptr_t, uint32_t> unnamedAddresses() const;
+  /// Addresses of the functions that were seen since the last call.
+  std::unordered_map<uintptr_t, uint32_t> takeNewAddresses();
   /// Say what Python calls a function, which is its name then.
   void setCallable(uint32_t id, std::string_view name);
   /// Rises when an object was unloaded, so that its addresses may be reused.

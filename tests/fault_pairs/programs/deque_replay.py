@@ -6,8 +6,7 @@ import random
 import torch
 from torch import nn
 
-State = list[float]
-Transition = tuple[State, int, float, State]
+Transition = tuple[torch.Tensor, int, float, torch.Tensor]
 
 
 class Memory:
@@ -22,8 +21,8 @@ class Memory:
         return [self.transitions[place] for place in places]  # the problem
 
 
-def make_state() -> State:
-    return [random.random() for _ in range(4)]
+def make_state() -> torch.Tensor:
+    return torch.rand(4)
 
 
 def learn(steps: int) -> None:
@@ -36,9 +35,9 @@ def learn(steps: int) -> None:
         memory.add((make_state(), random.randrange(2), random.random(), make_state()))
         states, actions, rewards, following = zip(*memory.sample(256), strict=True)
         with torch.no_grad():
-            best = network(torch.tensor(following)).max(1).values
+            best = network(torch.stack(following)).max(1).values
         target = torch.tensor(rewards) + 0.99 * best
-        chosen = network(torch.tensor(states)).gather(1, torch.tensor(actions)[:, None])[:, 0]
+        chosen = network(torch.stack(states)).gather(1, torch.tensor(actions)[:, None])[:, 0]
         loss = nn.functional.smooth_l1_loss(chosen, target)
         optimizer.zero_grad()
         loss.backward()
