@@ -208,15 +208,17 @@ def causes_text(place: Place, most: int = 2) -> str:
     """Return the names of the largest causes that have at least a fifth of the time.
 
     A native function that takes most of the running time stands for it: ``list.insert``. Waiting for a
-    processor comes last, because it says what the machine did, not the line.
+    processor is left out, because it says what the machine did, not the line.
     """
-    largest = sorted(place.causes, key=lambda item: (item[0] is Cause.PROCESSOR, -item[1]))
+    causes = [item for item in place.causes if item[0] is not Cause.PROCESSOR] or place.causes
+    whole = sum(value for _, value in causes)
+    largest = sorted(causes, key=lambda item: -item[1])[:most]
     names = [
         (leading_callee(place) if cause in _RUNNING else "") or CAUSE_NAMES[cause]
         for cause, value in largest
-        if value >= place.time_ns / 5
+        if value >= whole / 5
     ]
-    return ", ".join(list(dict.fromkeys(names))[:most])
+    return ", ".join(dict.fromkeys(names))
 
 
 def leading_callee(place: Place) -> str:

@@ -165,7 +165,7 @@ def _line(basis: Basis, place: Place, share: float | None) -> Document:
     }
     if place.callees:
         row["native_functions"] = ", ".join(
-            f"{each.name} {format_ns(each.time_ns)}" for each in place.callees
+            f"{each.name} {format_ns(each.time_ns / steps)}" for each in place.callees
         )
     if share is not None:
         row["share"] = format_share(share)

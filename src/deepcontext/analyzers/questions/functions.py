@@ -1,7 +1,8 @@
 """Does a line spend its time in a function of Python or a library that does more than the answer needs?
 
 The functions and what to do about each are data (`catalogue/functions.toml`). Native functions are known from
-samples between operators; a function in Python is what a line of the program called there.
+samples between operators; a function in Python is what a line of the program called there. A line's time
+without a processor counts as its running time does, because a quieter machine would have run it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,7 @@ def find(profile: Profile) -> Iterator[Cause]:
         return
     keys = catalogue.keys_of_functions()
     lines = UserLines.of(profile)
-    spent = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name)
-    spent = spent + exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
+    spent = _spent(profile, lines)
     judged = on_main_threads(profile) & ~importing(profile) & ~compiling(profile)
     judged &= (lines.of_node != NO_GROUP) & (spent > 0)
     # A native function says more than the one in Python that called it, where both are known.
@@ -50,6 +50,21 @@ def find(profile: Profile) -> Iterator[Cause]:
         nodes, number = nodes[is_known], number[is_known]
         yield from _by_line(profile, nodes, number, names, spent, setup.working_ns)
         judged[nodes] = False
+
+
+def _spent(profile: Profile, lines: UserLines) -> Ints:
+    """Return the time of each node on or without a processor, ns, shape (nodes,).
+
+    Samples of threads without a processor rarely know the native function, so the time of a line that they
+    have is divided over its nodes as its running time is.
+    """
+    running = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name)
+    by_line = lines.sums(running)
+    ready = lines.sums(exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name))
+    factor = 1 + ready / np.maximum(by_line, 1)
+    of_node = np.where(lines.of_node == NO_GROUP, 0, lines.of_node)
+    scaled = running * factor[of_node] if len(factor) else running
+    return np.asarray(scaled).astype(np.int64)
 
 
 def _by_line(
