@@ -306,7 +306,13 @@ nb::dict steps() {
     return static_cast<uint64_t>(std::llround(static_cast<double>(ticks) * ns_per_tick));
   };
   auto history = std::make_unique<StepHistory>(Steps::instance().history());
-  nb::list bins, parts, slowest;
+  nb::list bins, parts, slowest, slow;
+  SlowSteps::Facts slow_steps = Steps::instance().slowSteps();
+  auto step = [&](const StepHistory::Step &each) {
+    return nb::make_tuple(each.number,
+                          RecorderRegistry::instance().clock().nsSinceStart(each.end_ticks),
+                          wholeNs(each.duration));
+  };
   for (size_t place = 0; place < StepHistory::kBins; ++place) {
     if (uint64_t count = history->bins()[place]) {
       double end = std::pow(StepHistory::growth(), static_cast<double>(place));
@@ -319,16 +325,22 @@ nb::dict steps() {
                                   wholeNs(part.maximum)));
     }
   }
-  for (const StepHistory::Step &step : history->slowest()) {
-    if (step.duration > 0) {
-      slowest.append(nb::make_tuple(
-          step.number, RecorderRegistry::instance().clock().nsSinceStart(step.end_ticks),
-          wholeNs(step.duration)));
+  for (const StepHistory::Step &each : history->slowest()) {
+    if (each.duration > 0) {
+      slowest.append(step(each));
+    }
+  }
+  for (const StepHistory::Step &each : slow_steps.slowest) {
+    if (each.duration > 0) {
+      slow.append(step(each));
     }
   }
   values["bins"] = bins;
   values["parts"] = parts;
   values["slowest"] = slowest;
+  values["slow"] = slow;
+  values["slow_count"] = slow_steps.count;
+  values["slow_total_ns"] = wholeNs(slow_steps.total);
   return values;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace deepcontext {
 
@@ -55,6 +56,18 @@ bool StepHistory::add(const Step &step, bool is_marked) {
   }
   parts_[part_].add({1, step.duration, step.duration, step.duration});
   return is_chosen;
+}
+
+uint64_t StepHistory::median() const {
+  uint64_t count = std::accumulate(bins_.begin(), bins_.end(), uint64_t{0});
+  uint64_t seen = 0;
+  for (size_t place = 0; place < kBins; ++place) {
+    seen += bins_[place];
+    if (count > 0 && 2 * seen >= count) {
+      return static_cast<uint64_t>(std::pow(growth(), static_cast<double>(place)) * (1 - kError));
+    }
+  }
+  return 0;
 }
 
 } // namespace deepcontext

@@ -37,6 +37,9 @@ public:
   /// one of those below.
   bool add(const Step &step, bool is_marked);
 
+  /// The duration that half of the steps do not exceed, within `kError`; 0 without steps.
+  uint64_t median() const;
+
   /// Ratio of the upper ends of two neighbouring bins.
   static constexpr double growth() { return (1 + kError) / (1 - kError); }
   const std::array<uint64_t, kBins> &bins() const { return bins_; }

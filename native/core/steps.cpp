@@ -49,6 +49,7 @@ void Steps::restart(const StepEnd &end) {
   last_ticks_ = 0;
   durations_.reset();
   history_ = {};
+  slow_.reset();
 }
 
 void Steps::count(const StepEnd &end, uint64_t now, bool is_kept) {
@@ -118,6 +119,7 @@ void Steps::add(Stepper *stepper, uint64_t now, bool is_kept) {
     uint64_t duration = now > last_ticks_ ? now - last_ticks_ : 0;
     durations_.add(duration);
     is_copy_asked_ |= history_.add({count_, now, duration}, is_kept);
+    slow_.add({count_, now, duration}, history_);
     cut_durations_.add(duration);
   }
   last_ticks_ = now;
@@ -219,6 +221,11 @@ StepHistory Steps::history(uint64_t *epoch) const {
     *epoch = epoch_;
   }
   return history_;
+}
+
+SlowSteps::Facts Steps::slowSteps() const {
+  std::lock_guard<SpinLock> guard(lock_);
+  return slow_.facts();
 }
 
 StepsSeen Steps::read() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/metric_row.h"
+#include "core/slow_steps.h"
 #include "core/spin_lock.h"
 #include "core/step_history.h"
 #include "core/thread_tree.h"
@@ -68,6 +69,9 @@ public:
   StepsSeen read() const;
   /// `epoch`: of the count, as in StepsCut.
   StepHistory history(uint64_t *epoch = nullptr) const;
+  SlowSteps::Facts slowSteps() const;
+  /// Without the lock.
+  SlowSteps::Seen slowStepsSeen() const { return slow_.seen(); }
 
   // -- cuts of the run into windows
   /// From now on, the first step asks for a cut; or no step does.
@@ -127,6 +131,7 @@ private:
   uint64_t last_ticks_ = 0; // end of the last step; 0: none
   MetricRow durations_;
   StepHistory history_;
+  SlowSteps slow_;
   MetricRow cut_durations_; // since the last cut
   uint64_t epoch_ = 0;
   bool are_cuts_wanted_ = false;

@@ -1,5 +1,6 @@
 #include "sampling/sample_charges.h"
 
+#include <algorithm>
 #include <unistd.h>
 
 #include "core/metric_registry.h"
@@ -50,6 +51,7 @@ void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
     addToStretch(thread, place, kind, now.wall_ns > before ? now.wall_ns - before : 0);
   }
   thread.seen_at = place;
+  addToStep(thread, place, kind, now);
   ChargedTime time = thread.account.charge(kind, now);
   if (kind != SampleKind::kInOperator) {
     thread.place = place;
@@ -93,6 +95,20 @@ void SampleCharges::addToStretch(const SampledThread &thread, Node *place, Sampl
   if (is_caller || thread.number == getpid()) {
     Stretch::instance().add(place, doingOf(kind, thread.is_waiting), elapsed_ns);
   }
+}
+
+/// Without the time in which other programs had the processor, which makes any step slow.
+void SampleCharges::addToStep(const SampledThread &thread, Node *place, SampleKind kind,
+                              const ThreadClocks &now) {
+  const ThreadClocks &before = thread.account.last();
+  if (thread.number != getpid() || now.wall_ns <= before.wall_ns || now.cpu_ns < before.cpu_ns) {
+    return;
+  }
+  bool is_waiting =
+      kind == SampleKind::kWaiting || (kind == SampleKind::kInOperator && thread.is_waiting);
+  uint64_t elapsed_ns = now.wall_ns - before.wall_ns;
+  slow_steps_.add(&tree_, place,
+                  is_waiting ? elapsed_ns : std::min(elapsed_ns, now.cpu_ns - before.cpu_ns));
 }
 
 void SampleCharges::add(Node *place, ChargedTime time, SampleKind kind, SampleDetail detail) {

@@ -6,6 +6,7 @@
 #include "sampling/context_tree.h"
 #include "sampling/sample_detail.h"
 #include "sampling/sampled_thread.h"
+#include "sampling/slow_step_samples.h"
 
 namespace deepcontext {
 
@@ -35,7 +36,11 @@ private:
                            uint64_t elapsed_ns);
   void add(Node *place, ChargedTime time, SampleKind kind, SampleDetail detail);
 
+  void addToStep(const SampledThread &thread, Node *place, SampleKind kind,
+                 const ThreadClocks &now);
+
   ContextTree tree_;
+  SlowStepSamples slow_steps_;
   uint16_t cpu_metric_, wait_metric_, gil_metric_, ready_metric_, step_metric_, operators_metric_;
   std::array<uint16_t, kSampleDetails> waits_; // by detail; 0 where a detail has no metric
 };

@@ -310,3 +310,36 @@ TEST(random_steps_come_from_the_whole_run) {
   CHECK_CLOSE(sum / StepHistory::kRandom, kSteps / 2.0, 0.6);
   CHECK(changes < 200); // about 8 ln(10,000 / 8), and the first ones
 }
+
+TEST(steps_of_more_than_the_median_are_slow) {
+  Steps::instance().begin();
+  uint64_t now = 1000;
+  for (int i = 1; i <= 200; ++i) {
+    now += i % 50 == 0 ? 400 : 100;
+    Steps::instance().pass({StepSource::kMark, 0, nullptr}, now);
+  }
+  SlowSteps::Facts slow = Steps::instance().slowSteps();
+  CHECK_EQ(slow.count, 4u);
+  CHECK_EQ(slow.total, 1600u);
+  CHECK_EQ(Steps::instance().slowStepsSeen().slow, 4u);
+  for (const StepHistory::Step &step : slow.slowest) {
+    CHECK(step.duration == 0 || step.number % 50 == 0);
+  }
+  Steps::instance().begin();
+  CHECK_EQ(Steps::instance().slowSteps().count, 0u);
+  CHECK_EQ(Steps::instance().slowStepsSeen().steps, 0u);
+}
+
+TEST(the_slowest_of_many_slow_steps_are_kept) {
+  Steps::instance().begin();
+  uint64_t now = 1000;
+  for (int i = 1; i <= 2000; ++i) {
+    now += i % 10 == 0 ? 200 + i : 100;
+    Steps::instance().pass({StepSource::kMark, 0, nullptr}, now);
+  }
+  SlowSteps::Facts slow = Steps::instance().slowSteps();
+  CHECK_EQ(slow.count, 199u); // without the first one, which nobody could judge
+  for (const StepHistory::Step &step : slow.slowest) {
+    CHECK(step.number > 1300);
+  }
+}

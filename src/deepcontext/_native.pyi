@@ -93,6 +93,9 @@ class StepsFound(TypedDict):
         tuple[int, int, int, int]
     ]  # count, total, minimum, maximum of consecutive steps, in ns
     slowest: list[tuple[int, int, int]]  # number, end since the session's start, duration, in ns
+    slow: list[tuple[int, int, int]]  # the same of steps of 1.5 times the median
+    slow_count: int
+    slow_total_ns: int
 
 class WindowFacts(TypedDict):
     """One window of the run; times in ns, `begin_ns` and `end_ns` since the first window began."""

@@ -24,6 +24,7 @@ from deepcontext.analyzers.questions import (
     places_only,
     programs,
     ranks,
+    slow_steps,
     table,
 )
 from deepcontext.analyzers.weight import LEAST_WORK_NS
@@ -57,10 +58,12 @@ QUESTIONS: Final[tuple[ModuleType, ...]] = (
     device_waits,
     held,
     ranks,
+    slow_steps,
     places_only,
 )
 # Memory at its peak and its growth.
 _OF_RUN: Final = (held,)
+_OF_STEADY: Final = (places_only, slow_steps)
 # Of the steady state, that compiling takes if it does not end.
 _LEAST_COMPILING: Final = 0.05
 
@@ -98,7 +101,7 @@ def _parts(basis: Basis, question: ModuleType) -> Sequence[Part]:
         return (Part.RUN,)
     if question is compiled:
         return (Part.STEADY if _compiles(basis.profile) else Part.SETUP,)
-    if question is places_only or _work_ns(basis.rest) < max(
+    if question in _OF_STEADY or _work_ns(basis.rest) < max(
         basis.profile.run.wall_ns, LEAST_WORK_NS
     ):
         return (Part.STEADY,)
@@ -148,5 +151,6 @@ ALL: Final[tuple[Analyzer, ...]] = (
     ),
     _analyzer("jax_fusion", "what do operations and fusions of XLA cost?"),
     _analyzer("rank_imbalance", "does one rank of a job hold up the others?"),
+    _analyzer("slow_steps", "do some steps take longer than the others, and at which line?"),
     _analyzer("straggler", "which ranks come last to collectives, and how often?"),
 )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FILES: Final = (
     "modes",
+    "steps",
     "waiting",
     "models",
     "tables",

@@ -24,6 +24,7 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_SLEEP_TIME_NS,
     SAMPLED_STEP,
     SAMPLED_WAIT_TIME_NS,
+    SLOW_STEP_TIME_NS,
 )
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability
@@ -56,6 +57,7 @@ class CpuSampling:
         SAMPLED_IO_WAIT_TIME_NS,
         SAMPLED_SLEEP_TIME_NS,
         SAMPLED_READY_TIME_NS,
+        SLOW_STEP_TIME_NS,
         SAMPLED_STEP,
         SAMPLED_OPERATORS,
     )

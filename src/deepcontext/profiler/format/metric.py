@@ -78,6 +78,13 @@ SAMPLED_READY_TIME_NS = MetricDescriptor(
     Aggregation.SUM,
     "part of sampled_wait_time_ns in which the thread could run and had no processor",
 )
+SLOW_STEP_TIME_NS = MetricDescriptor(
+    "slow_step_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "sampled time of the main thread in steps that took more than 1.5 times the median, inside and outside "
+    "operators, without waits for a processor",
+)
 SAMPLED_GIL_WAIT_TIME_NS = MetricDescriptor(
     "sampled_gil_wait_time_ns",
     "ns",

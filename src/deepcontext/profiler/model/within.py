@@ -140,7 +140,7 @@ def _sections(sections: Mapping[str, bytes], windows: Sequence[Window]) -> dict[
     if step_source.SECTION in kept:
         said = json.loads(kept[step_source.SECTION])
         said["count"] = sum(each.steps for each in windows)
-        for whole in ("bins", "parts", "slowest"):
+        for whole in ("bins", "parts", "slowest", "slow"):
             said.pop(whole, None)
         kept[step_source.SECTION] = json.dumps(said).encode()
     return kept

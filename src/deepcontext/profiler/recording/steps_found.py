@@ -39,6 +39,9 @@ def section(found: StepsFound) -> bytes:
         "bins": [(round(duration), count) for duration, count in found["bins"]],
         "parts": found["parts"],
         "slowest": sorted(found["slowest"], key=lambda step: -step[2]),
+        "slow": sorted(found["slow"]),
+        "slow_count": found["slow_count"],
+        "slow_total_ns": found["slow_total_ns"],
     }
     return json.dumps(content).encode()
 

@@ -139,6 +139,10 @@ class Place:
     gpu_ns: int
     callees: tuple[Callee, ...] = ()
 
+    def of(self, cause: Cause) -> int:
+        """Return the time of a cause, in ns."""
+        return dict(self.causes).get(cause, 0)
+
     def without(self, cause: Cause) -> int:
         """Return the time of all other causes, in ns."""
         return sum(value for each, value in self.causes if each is not cause)

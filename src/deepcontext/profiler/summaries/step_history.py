@@ -52,11 +52,15 @@ class StepHistory:
             ascending.
         parts: at most 128 parts of consecutive steps; all but the last have the same number of steps.
         slowest: at most eight steps, slowest first.
+        slow: the slowest 64 of the steps that took more than 1.5 times the median, in order;
+            `slow_count`: number of all of them.
     """
 
     bins: tuple[tuple[int, int], ...]
     parts: tuple[Part, ...]
     slowest: tuple[SlowStep, ...]
+    slow: tuple[SlowStep, ...] = ()
+    slow_count: int = 0
 
     @property
     def count(self) -> int:
@@ -81,6 +85,8 @@ def step_history(profile: Profile) -> StepHistory | None:
             tuple((int(duration), int(count)) for duration, count in said.get("bins", ())),
             tuple(Part(*map(int, each)) for each in said.get("parts", ())),
             tuple(SlowStep(*map(int, each)) for each in said.get("slowest", ())),
+            tuple(SlowStep(*map(int, each)) for each in said.get("slow", ())),
+            int(said.get("slow_count", 0)),
         )
     except (ValueError, TypeError, AttributeError):  # written by a newer or another program
         return None

@@ -1,0 +1,35 @@
+#include "sampling/slow_step_samples.h"
+
+#include <algorithm>
+
+#include "core/metric_registry.h"
+#include "core/steps.h"
+
+namespace deepcontext {
+
+SlowStepSamples::SlowStepSamples()
+    : metric_(MetricRegistry::instance().id("slow_step_time_ns")),
+      seen_(Steps::instance().slowStepsSeen()) {}
+
+void SlowStepSamples::add(ContextTree *tree, Node *place, uint64_t ns) {
+  SlowSteps::Seen seen = Steps::instance().slowStepsSeen();
+  if (seen.steps != seen_.steps) {
+    if (seen.slow != seen_.slow && seen.slow != 0) {
+      for (size_t i = 0; i < used_; ++i) {
+        tree->addTo(sums_[i].place, metric_, sums_[i].ns);
+      }
+    }
+    used_ = 0;
+    seen_ = seen;
+  }
+  Sum *end = sums_.data() + used_;
+  Sum *found =
+      std::find_if(sums_.data(), end, [&](const Sum &each) { return each.place == place; });
+  if (found != end) {
+    found->ns += ns;
+  } else if (used_ < sums_.size()) {
+    sums_[used_++] = {place, ns};
+  }
+}
+
+} // namespace deepcontext

@@ -1,0 +1,116 @@
+"""Steps that take longer are found with their number and line, and programs without any are silent."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from deepcontext.analyzers import run_analyzers
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.slow_steps import _period
+from deepcontext.profiler.summaries.step_history import SlowStep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from deepcontext.analyzers import Finding
+
+PROGRAM = """\
+import sys
+import time
+
+import deepcontext
+
+plant = sys.argv[1]
+
+
+def work():
+    time.sleep(0.004)
+
+
+def plants(step):
+    if plant == "stall" and step % 25 == 0:
+        time.sleep(0.1)
+    if plant == "one" and step == 130:
+        time.sleep(0.5)
+    if plant == "drift":
+        time.sleep(0.0002 * step)
+    if plant == "start" and step < 60:
+        time.sleep(0.03)
+    if plant == "checkpoint" and step % 30 == 0:
+        checkpoint()
+
+
+def checkpoint():
+    end = time.perf_counter() + 0.1
+    while time.perf_counter() < end:
+        sum(range(1000))
+
+
+for step in range(1, 241):
+    work()
+    plants(step)
+    deepcontext.step()
+"""
+
+
+def findings(folder: Path, plant: str) -> list[Finding]:
+    (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
+    words = ["profile", "-q", "-o", "run.dcprof", "train.py", plant]
+    subprocess.run([sys.executable, "-m", "deepcontext", *words], cwd=folder, check=True)
+    return list(run_analyzers(Profile.load(folder / "run.dcprof"), only=["slow_steps"]))
+
+
+@pytest.mark.parametrize(
+    ("plant", "line", "words"),
+    [
+        ("stall", 15, "every 25th step takes"),
+        ("one", 17, "step 130 took"),
+        ("drift", 19, "steps get slower"),
+        ("start", 21, "the first"),
+        ("checkpoint", 2, "every 30th step takes"),  # one of two lines
+    ],
+)
+def test_planted(tmp_path: Path, plant: str, line: int, words: str) -> None:
+    (found,) = findings(tmp_path, plant)
+    assert words in found.title
+    assert f"train.py:{line}" in found.title or (
+        plant == "checkpoint" and "train.py:2" in found.title
+    )
+    assert found.gain is not None
+    assert found.nodes
+
+
+def test_a_program_with_even_steps_is_silent(tmp_path: Path) -> None:
+    assert findings(tmp_path, "none") == []
+
+
+def steps(numbers: Iterable[int], duration_ns: int) -> list[SlowStep]:
+    return [SlowStep(int(number), 0, duration_ns) for number in numbers]
+
+
+def test_a_period_is_found_among_steps_that_are_slow_at_random() -> None:
+    generator = np.random.default_rng(1)
+    noise = generator.choice(np.arange(10, 1000), 45, replace=False)
+    slow = steps(noise, 8) + steps(range(70, 1000, 50), 100)
+    assert _period(slow) == (50, 20)
+
+
+def test_a_missing_step_and_a_slower_one_hide_no_period() -> None:
+    slow = steps([130], 900) + steps(set(range(50, 1000, 50)) - {400}, 100)
+    assert _period(slow) == (50, 0)
+
+
+def test_steps_that_are_slow_at_random_have_no_period() -> None:
+    generator = np.random.default_rng(2)
+    found = 0
+    for _ in range(100):
+        numbers = generator.choice(np.arange(10, 500), 40, replace=False)
+        slow = [SlowStep(int(each), 0, int(generator.integers(10, 99))) for each in numbers]
+        found += _period(slow)[0] > 0
+    assert found <= 1
