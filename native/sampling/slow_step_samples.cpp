@@ -21,6 +21,7 @@ void SlowStepSamples::add(ContextTree *tree, Node *place, uint64_t ns) {
     }
     used_ = 0;
     seen_ = seen;
+    return; // part of this time, or many steps, lie before the step
   }
   Sum *end = sums_.data() + used_;
   Sum *found =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <unistd.h>
 
 #include "core/clock.h"
 
@@ -86,7 +87,7 @@ bool ThreadVisits::visit(const Senses &senses, SampledThread &thread) {
       chargeWithoutPlace(thread, *cpu_ns);
     }
   } else if (is_still && thread.is_waiting) {
-    stayWaiting(thread, *cpu_ns);
+    stayWaiting(senses, thread, *cpu_ns);
   } else {
     look(senses, thread, *cpu_ns);
   }
@@ -280,17 +281,23 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
   return true;
 }
 
-/// The thread has not run since it was seen waiting, so it still waits at that place.
-void ThreadVisits::stayWaiting(SampledThread &thread, uint64_t cpu_ns) {
+/// The thread has not run since it was seen waiting, so it still waits at that place: for the same,
+/// or, where it is looked up, for a processor.
+void ThreadVisits::stayWaiting(const Senses &senses, SampledThread &thread, uint64_t cpu_ns) {
   ThreadClocks now = thread.account.last();
   now.wall_ns = monotonicNs();
   now.cpu_ns = cpu_ns;
   if (thread.recorder) {
     now.operator_ns = toNs(levelsOf(thread).operator_ticks);
   }
-  charges_.charge(thread, thread.seen_at,
-                  thread.waits_in_operator ? SampleKind::kInOperator : SampleKind::kWaiting, now,
-                  thread.detail);
+  SampleKind kind = SampleKind::kWaiting;
+  if (thread.waits_in_operator) {
+    kind = SampleKind::kInOperator;
+  } else if (thread.number == getpid()) {
+    std::optional<ThreadState> state = senses.kernel.state(thread.number);
+    kind = state && state->is_running ? SampleKind::kReady : kind;
+  }
+  charges_.charge(thread, thread.seen_at, kind, now, thread.detail);
 }
 
 /// Charge a thread as a whole: one without Python, whose waits are not counted, or one that runs

@@ -66,7 +66,7 @@ private:
   void take(const Senses &senses, SampledThread &thread);
   bool readStill(const Senses &senses, SampledThread &thread, uint64_t cpu_ns, SampleKind kind,
                  SampleDetail detail);
-  void stayWaiting(SampledThread &thread, uint64_t cpu_ns);
+  void stayWaiting(const Senses &senses, SampledThread &thread, uint64_t cpu_ns);
   void chargeWithoutPlace(SampledThread &thread, uint64_t cpu_ns);
   uint64_t toNs(uint64_t ticks) const {
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
