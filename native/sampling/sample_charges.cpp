@@ -51,7 +51,7 @@ void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
     addToStretch(thread, place, kind, now.wall_ns > before ? now.wall_ns - before : 0);
   }
   thread.seen_at = place;
-  addToStep(thread, place, kind, now);
+  addToStep(thread, place, kind, now, detail);
   ChargedTime time = thread.account.charge(kind, now);
   if (kind != SampleKind::kInOperator) {
     thread.place = place;
@@ -97,15 +97,19 @@ void SampleCharges::addToStretch(const SampledThread &thread, Node *place, Sampl
   }
 }
 
-/// Without the time in which other programs had the processor, which makes any step slow.
+/// Without the time in which other programs had the processor, which makes any step slow: also
+/// while they keep it from the thread that holds the GIL.
 void SampleCharges::addToStep(const SampledThread &thread, Node *place, SampleKind kind,
-                              const ThreadClocks &now) {
+                              const ThreadClocks &now, SampleDetail detail) {
   const ThreadClocks &before = thread.account.last();
   if (thread.number != getpid() || now.wall_ns <= before.wall_ns || now.cpu_ns < before.cpu_ns) {
     return;
   }
   bool is_waiting =
       kind == SampleKind::kWaiting || (kind == SampleKind::kInOperator && thread.is_waiting);
+  if (is_waiting && detail == SampleDetail::kGil) {
+    return;
+  }
   uint64_t elapsed_ns = now.wall_ns - before.wall_ns;
   slow_steps_.add(&tree_, place,
                   is_waiting ? elapsed_ns : std::min(elapsed_ns, now.cpu_ns - before.cpu_ns));

@@ -36,8 +36,8 @@ private:
                            uint64_t elapsed_ns);
   void add(Node *place, ChargedTime time, SampleKind kind, SampleDetail detail);
 
-  void addToStep(const SampledThread &thread, Node *place, SampleKind kind,
-                 const ThreadClocks &now);
+  void addToStep(const SampledThread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
+                 SampleDetail detail);
 
   ContextTree tree_;
   SlowStepSamples slow_steps_;
