@@ -172,10 +172,11 @@ def use(content: bytes) -> bool:
             profile.inclusive(name)
             profile.query().kind("operator").table(name, by="line", limit=5)
         plain = profile.to_dict()
+        written = profile.to_bytes()  # decodes the columns that nothing above needs
     except ProfileDataError as error:
         assert str(error).startswith("cannot read 'fuzzed.dcprof': ")  # noqa: PT017  may not raise
         return False
-    assert Profile.from_bytes(profile.to_bytes()).to_dict() == plain
+    assert Profile.from_bytes(written).to_dict() == plain
     return True
 
 
