@@ -1,7 +1,7 @@
-"""Q-learning from a replay memory of past transitions."""
+"""Deep Q-learning with a replay memory."""
 
-import collections
 import random
+from collections import deque
 
 import torch
 from torch import nn
@@ -10,44 +10,49 @@ Transition = tuple[torch.Tensor, int, float, torch.Tensor]
 
 
 class Memory:
-    def __init__(self, capacity: int) -> None:
-        self.transitions: collections.deque[Transition] = collections.deque(maxlen=capacity)
+    def __init__(self, size: int) -> None:
+        self.items: deque[Transition] = deque(maxlen=size)
 
-    def add(self, transition: Transition) -> None:
-        self.transitions.append(transition)
+    def add(self, item: Transition) -> None:
+        self.items.append(item)
 
     def sample(self, count: int) -> list[Transition]:
-        places = [random.randrange(len(self.transitions)) for _ in range(count)]
-        return [self.transitions[place] for place in places]  # the problem
+        return [self.items[random.randrange(len(self.items))] for _ in range(count)]  # the problem
 
 
-def make_state() -> torch.Tensor:
-    return torch.rand(4)
+class Agent:
+    def __init__(self) -> None:
+        self.network = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
+        self.optimizer = torch.optim.SGD(self.network.parameters(), lr=1e-3)
 
-
-def learn(steps: int) -> None:
-    network = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 2))
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    memory = Memory(capacity=100_000)
-    for _ in range(100_000):
-        memory.add((make_state(), random.randrange(2), random.random(), make_state()))
-    for step in range(steps):
-        memory.add((make_state(), random.randrange(2), random.random(), make_state()))
-        states, actions, rewards, following = zip(*memory.sample(256), strict=True)
+    def learn(self, batch: list[Transition]) -> float:
+        states, actions, rewards, following = zip(*batch, strict=True)
         with torch.no_grad():
-            best = network(torch.stack(following)).max(1).values
-        target = torch.tensor(rewards) + 0.99 * best
-        chosen = network(torch.stack(states)).gather(1, torch.tensor(actions)[:, None])[:, 0]
-        loss = nn.functional.smooth_l1_loss(chosen, target)
-        optimizer.zero_grad()
+            target = (
+                torch.tensor(rewards) + 0.99 * self.network(torch.stack(following)).max(1).values
+            )
+        values = self.network(torch.stack(states)).gather(1, torch.tensor(actions)[:, None])[:, 0]
+        loss = (values - target).square().mean()
+        self.optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        self.optimizer.step()
+        return loss.item()
+
+
+def main(size: int, steps: int) -> None:
+    random.seed(0)
+    torch.manual_seed(0)
+    memory = Memory(size)
+    states = torch.randn(1000, 4).unbind()
+    for number in range(size):
+        memory.add((states[number % 1000], number % 2, 1.0, states[(number + 1) % 1000]))
+    agent = Agent()
+    for step in range(steps):
+        memory.add((states[step % 1000], step % 2, 0.5, states[(step + 1) % 1000]))
+        loss = agent.learn(memory.sample(64))
         if step % 100 == 0:
-            print(step, loss.item())
+            print(step, loss)
 
 
 if __name__ == "__main__":
-    random.seed(0)
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    learn(600)
+    main(1_000_000, 1_000)
