@@ -59,6 +59,7 @@ struct SampleSlot {
   std::atomic<int> thread{0}; // in the kernel's numbers
   uint64_t wall_ns;           // CLOCK_MONOTONIC
   uint64_t cpu_ns;            // of the thread
+  bool wants_stack = false;   // of the question; otherwise the answer has no copy
   SampledContext context;
   SampledStack stack;
   PageReader reader; // emptied before the thread is asked

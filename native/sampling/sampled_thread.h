@@ -37,6 +37,7 @@ struct SampledThread {
   // The place of the last answer, without and with the native functions that ran there.
   Node *answered_at = nullptr;
   Node *answered_inside = nullptr;
+  uint64_t next_copy_ns = 0;      // of its stack
   bool is_answer_charged = false; // the answer that is asked for stands for time
   ThreadAccount account;
   PerfCounters counters;

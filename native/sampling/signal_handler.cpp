@@ -113,7 +113,9 @@ void answer(SampleSlot *slot, const ucontext_t &thread) {
   if (state && !levels.is_in_operator && !isFolded(levels)) {
     sampleFrames(&context, state, boundary, slot->reader,
                  is_recording ? &recorder->parked : nullptr);
-    copyStack(slot, thread, state);
+    if (slot->wants_stack) {
+      copyStack(slot, thread, state);
+    }
   }
 }
 

@@ -15,6 +15,9 @@ constexpr uint32_t kVisitsOfYouth = 5;
 // A thread that does not run is visited less and less often, but at least this often.
 constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
+// At higher rates than this allows, samples at the place of the last copy have its functions.
+constexpr uint64_t kNsBetweenCopies = 5'000'000;
+const std::vector<uint32_t> kNoFunctions;
 
 LevelView levelsOf(const SampledThread &thread) {
   return thread.recorder ? thread.recorder->view(ticks()) : LevelView();
@@ -141,7 +144,8 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
 /// A thread that waits for a processor is at a place that can be read, but only its own answer, as
 /// soon as it runs, has the native functions there.
 void ThreadVisits::lookInside(const Senses &senses, SampledThread &thread) {
-  if (mayAsk(thread, senses.kernel.blockedBy(thread.number))) {
+  bool is_due = monotonicNs() >= thread.next_copy_ns;
+  if (is_due && mayAsk(thread, senses.kernel.blockedBy(thread.number))) {
     bool is_pending =
         thread.slot != SampleSlots::kMost && thread.is_answer_charged &&
         SampleSlots::at(thread.slot)->state.load(std::memory_order_relaxed) == SampleSlot::kAsked;
@@ -163,6 +167,9 @@ bool ThreadVisits::sendQuestion(SampledThread &thread) {
   if (slot->state.load(std::memory_order_relaxed) == SampleSlot::kAsked) {
     return false;
   }
+  uint64_t now_ns = monotonicNs();
+  slot->wants_stack = now_ns >= thread.next_copy_ns;
+  thread.next_copy_ns = slot->wants_stack ? now_ns + kNsBetweenCopies : thread.next_copy_ns;
   slot->reader.begin(&parts_.handlers_memory);
   slot->thread.store(thread.number, std::memory_order_relaxed);
   slot->state.store(SampleSlot::kAsked, std::memory_order_release);
@@ -219,13 +226,13 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
     SamplerCounts::bump(parts_.counts.lost, thread.is_answer_charged ? 1 : 0);
     return;
   }
-  thread.answered_at = place;
-  if (is_whole) {
-    for (uint32_t function : callees_.of(context, slot.stack)) {
-      place = charges_.tree().callee(place, function);
+  if (slot.wants_stack) {
+    thread.answered_at = thread.answered_inside = place;
+    for (uint32_t function : is_whole ? callees_.of(context, slot.stack) : kNoFunctions) {
+      thread.answered_inside = charges_.tree().callee(thread.answered_inside, function);
     }
   }
-  thread.answered_inside = place;
+  place = place == thread.answered_at ? thread.answered_inside : place;
   if (!thread.is_answer_charged) {
     return;
   }
