@@ -57,7 +57,8 @@ def _summed(contents: Sequence[Mapping[str, Any]]) -> bytes:
             at = index[row["communicator"]] if row["communicator"] >= 0 else -1
             size_class = (row["bytes"] // row["calls"]).bit_length()
             key = (at, row["function"], row["algorithm"], row["protocol"], size_class)
-            _add(rows.setdefault(key, {**row, "communicator": at} | dict.fromkeys(_SUMS, 0)), row)
+            nothing: dict[str, Any] = dict.fromkeys(_SUMS, 0)
+            _add(rows.setdefault(key, {**row, "communicator": at, **nothing}), row)
     return encode({
         "communicators": [
             {"id": "", "ranks": ranks, "rank": -1, "nodes": nodes} for ranks, nodes in communicators

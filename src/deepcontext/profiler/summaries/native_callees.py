@@ -74,7 +74,7 @@ def _callees(profile: Profile) -> dict[int, tuple[Callee, ...]]:
     for number, text, members in zip(*groups.keys, groups, strict=True):
         of_callee = nodes[members]
         callee = Callee(
-            frames.strings[text], int(spent[of_callee].sum()), tuple(of_callee.tolist())
+            frames.strings[int(text)], int(spent[of_callee].sum()), tuple(of_callee.tolist())
         )
         found.setdefault(int(number), []).append(callee)
     return {
