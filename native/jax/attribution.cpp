@@ -312,13 +312,10 @@ void Attribution::addWindow(WithoutGil, TraceWindow window, std::vector<Launch> 
   window_totals_.clear();
   for (const Execution &execution : window.executions) {
     Launch *launch = containing(by_thread[threads[execution.line]], execution.start_ns);
-    if (!launch) {
-      ++counts_.executions_without_launch;
-      continue;
-    }
-    // The run of an earlier launch may lack operations; the execution may be one in its callback.
-    if (launch->start_ns + kClockSlackNs >= window.start_ns) {
+    if (launch) {
       first_execution.emplace(launch, &execution); // the first of several devices
+    } else {
+      ++counts_.executions_without_launch;
     }
   }
   std::vector<Executed> executed;

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-import deepcontext
 from deepcontext.profiler.format.frame import FrameKind, Phase
 
 pytest.importorskip("jax")
@@ -21,8 +16,6 @@ import jax.numpy as jnp
 from jax import lax
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.integration.jax.conftest import Record, RunScript
 
 
@@ -466,49 +459,6 @@ def test_what_a_callback_does_is_work_of_the_host(run_script: RunScript, call: s
     ran = sum(device_ns for *_, device_ns in recording.section["times"])
     assert ran == profile.inclusive("device_time_ns")[0]
     assert tuple(call_of_python[:2]) not in {tuple(row[:2]) for row in recording.section["times"]}
-
-
-def test_a_window_that_opens_inside_a_callback_takes_no_other_run_for_whole(
-    tmp_path: Path,
-) -> None:
-    """Its launch was before the window; the launch inside the callback was not."""
-    program = """
-import time
-import deepcontext
-from deepcontext.collectors.jax import sampling
-
-sampling._EXACT_S = 0.02
-deepcontext.start("out.dcprof", jax_exact=True)
-import jax, jax.numpy as jnp, numpy as np
-from jax.experimental import io_callback
-
-@jax.jit
-def heavy(x):
-    return jnp.tanh(x @ x).sum()
-
-def called(x):
-    time.sleep(0.01)
-    return np.asarray(heavy(np.asarray(x)))
-
-shape = jax.ShapeDtypeStruct((), np.float32)
-step = jax.jit(lambda x: x + io_callback(called, shape, x, ordered=True))
-x = jnp.ones((64, 64))
-for _ in range(60):
-    x = step(x)
-x.block_until_ready()
-jax.effects_barrier()
-deepcontext.stop()
-"""
-    subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false"},
-        check=True,
-        timeout=300,
-    )
-    profile = deepcontext.Profile.load(tmp_path / "out.dcprof")
-    (callback,) = json.loads(profile.sections["jax"])["callbacks"]
-    assert callback[2] == 60
 
 
 def test_arguments_that_are_taken_away_while_they_are_looked_at(run_script: RunScript) -> None:
