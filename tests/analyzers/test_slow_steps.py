@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -72,13 +73,13 @@ def findings(folder: Path, plant: str) -> list[Finding]:
         ("stall", 15, "every 25th step takes"),
         ("one", 17, "step 130 took"),
         ("drift", 19, "steps get slower"),
-        ("start", 21, "the first"),
+        ("start", 21, "the first|steps get faster"),
         ("checkpoint", 2, "every 30th step takes"),  # one of two lines
     ],
 )
 def test_planted(tmp_path: Path, plant: str, line: int, words: str) -> None:
     (found,) = findings(tmp_path, plant)
-    assert words in found.title
+    assert re.search(words, found.title)
     assert f"train.py:{line}" in found.title or (
         plant == "checkpoint" and "train.py:2" in found.title
     )

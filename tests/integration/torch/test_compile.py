@@ -66,7 +66,7 @@ def test_a_compiled_training_step(script: Any, tmp_path: Path) -> None:
     assert 0 < folded < _MOST_FOLDED_NODES
     for node in markers:
         kinds = {recording.frame(at).kind for at in range(node + 1, int(tree.subtree_end[node]))}
-        assert kinds <= {FrameKind.OPERATOR, FrameKind.SCOPE}
+        assert kinds <= {FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.NATIVE}
         assert recording.phase(node) == Phase.OTHER
 
     call = [

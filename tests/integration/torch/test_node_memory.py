@@ -29,7 +29,7 @@ def d(depth):
 def step(depth):
     return random.choice((a, b, c, d))(depth - 1) if depth else torch.tanh(ones)
 
-session = deepcontext.start(sys.argv[1], snapshot_interval=0)
+session = deepcontext.start(sys.argv[1], snapshot_interval=0, timeline=False)
 for _ in range(500):
     step(10)
 nodes, before = _native.counters()["nodes"], status("VmRSS")
