@@ -185,9 +185,10 @@ private:
       return; // defines no native function
     }
     forEachAttribute(type, [&](PyObject *value) { addAttribute(type, value); });
-    for (uintptr_t slot :
-         {addressOf(type->tp_vectorcall), addressOf(type->tp_init), addressOf(type->tp_new)}) {
-      addSlot(type, slot, "");
+    // The slots of a class made in Python are the interpreter's, for all such classes.
+    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || type->tp_methods) {
+      addSlot(type, addressOf(type->tp_vectorcall), "");
+      addSlot(type, addressOf(type->tp_new), "");
     }
   }
 

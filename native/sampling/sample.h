@@ -44,6 +44,7 @@ struct SampledContext {
 /// native functions are not known.
 struct SampledStack {
   static constexpr uint32_t kMostBytes = 16 * 1024;
+  static constexpr uint32_t kBytesOfCall = 4096; // more than a frame of the interpreter's function
 
   unwind::Registers at; // of the interrupted instruction
   uint32_t bytes = 0;   // copied from at.sp on

@@ -87,8 +87,13 @@ void copyStack(SampleSlot *slot, const ucontext_t &thread, const PyThreadState *
   slot->context.activation = readActivation(state, slot->reader);
   stack.at = interruptedAt(thread);
   auto end = reinterpret_cast<uintptr_t>(slot->context.activation);
-  if (end > stack.at.sp) {
-    stack.bytes = slot->reader.copyBytes(stack.at.sp, SampledStack::kMostBytes, stack.content);
+  if (end > stack.at.sp && end - stack.at.sp < SampledStack::kMostBytes) {
+    uintptr_t wanted = end - stack.at.sp + SampledStack::kBytesOfCall;
+    stack.bytes = slot->reader.copyBytes(stack.at.sp,
+                                         static_cast<uint32_t>(wanted < SampledStack::kMostBytes
+                                                                   ? wanted
+                                                                   : SampledStack::kMostBytes),
+                                         stack.content);
   }
 }
 

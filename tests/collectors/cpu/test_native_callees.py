@@ -96,6 +96,14 @@ def test_a_function_that_serves_many_names_has_none_of_them(tmp_path: Path) -> N
     assert not {"dispatcher", "cpu_capability"} & {each.name.rpartition(":")[2] for each in callees}
 
 
+def test_no_class_made_in_python_names_what_all_such_classes_share(tmp_path: Path) -> None:
+    # A class with slots alone: its __init__ is called by a native function of the interpreter.
+    point = "class Point:\n  __slots__ = ()\n  def __init__(self, x): pass\n"
+    line = "make = lambda: [Point(number) for number in range(1000)]"
+    callees = places(tmp_path, f"{BUSY}{point}{line}\nbusy(make)\n")[line].callees
+    assert not [each.name for each in callees if each.name[0].isupper()]
+
+
 def test_a_function_called_through_python_code_keeps_its_own_line(tmp_path: Path) -> None:
     # The key function is Python below native code: its own native function stands below itself.
     inner = "  return sum(range(20_000)) + value"
