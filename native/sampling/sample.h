@@ -54,7 +54,7 @@ struct SampledStack {
 /// Exchange between the sampler and a thread. The sampler sets `thread` and asks; the thread's
 /// signal handler answers once.
 struct SampleSlot {
-  enum State : uint32_t { kIdle, kAsked, kAnswered };
+  enum State : uint32_t { kIdle, kAsked, kAnswering, kAnswered };
 
   std::atomic<uint32_t> state{kIdle};
   std::atomic<int> thread{0}; // in the kernel's numbers

@@ -5,7 +5,7 @@
 //     this file, except PyGILState_GetThisThreadState and that of the attached thread
 //     state (loads, and pthread_getspecific), clock_gettime and `MemoryReader::read` (system
 //     calls);
-//   - writes only to its own slot, which no other thread uses while it is `kAsked`;
+//   - writes only to its own slot, which no other thread uses while it is `kAnswering`;
 //   - touches no thread-local memory but the recorder's pointer, which is initial-exec TLS and so
 //     needs no allocation;
 //   - reads directly only its thread's open levels, which no other thread changes and which are
@@ -129,9 +129,11 @@ void onSampleSignal(int, siginfo_t *info, void *thread) {
   if (info->si_code == SI_QUEUE) { // any other signal is not the sampler's: ignored, as by default
     auto number = static_cast<uint32_t>(info->si_value.sival_int);
     SampleSlot *slot = SampleSlots::at(number);
-    if (slot && slot->state.load(std::memory_order_acquire) == SampleSlot::kAsked &&
+    uint32_t asked = SampleSlot::kAsked;
+    if (slot && slot->state.load(std::memory_order_acquire) == asked &&
         slot->thread.load(std::memory_order_relaxed) == kernelThread() &&
-        RecorderRegistry::isRecording()) {
+        RecorderRegistry::isRecording() &&
+        slot->state.compare_exchange_strong(asked, SampleSlot::kAnswering)) {
       answer(slot, *static_cast<const ucontext_t *>(thread));
       slot->state.store(SampleSlot::kAnswered, std::memory_order_release);
     }
@@ -149,7 +151,8 @@ bool takeSampleSignal() {
   struct sigaction ours;
   std::memset(&ours, 0, sizeof ours);
   ours.sa_sigaction = onSampleSignal;
-  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  // Not blocked inside the handler: a thread that blocks the signal is then never one that answers.
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&ours.sa_mask);
   if (sigaction(kSampleSignal, &ours, &old) != 0) {
     return false;

@@ -148,7 +148,7 @@ void ThreadVisits::lookInside(const Senses &senses, SampledThread &thread) {
   if (is_due && mayAsk(thread, senses.kernel.blockedBy(thread.number))) {
     bool is_pending =
         thread.slot != SampleSlots::kMost && thread.is_answer_charged &&
-        SampleSlots::at(thread.slot)->state.load(std::memory_order_relaxed) == SampleSlot::kAsked;
+        SampleSlots::at(thread.slot)->state.load(std::memory_order_relaxed) != SampleSlot::kIdle;
     thread.is_answer_charged = is_pending;
     sendQuestion(thread);
   }
@@ -164,7 +164,7 @@ bool ThreadVisits::sendQuestion(SampledThread &thread) {
     return false;
   }
   SampleSlot *slot = SampleSlots::at(thread.slot);
-  if (slot->state.load(std::memory_order_relaxed) == SampleSlot::kAsked) {
+  if (slot->state.load(std::memory_order_relaxed) != SampleSlot::kIdle) {
     return false;
   }
   uint64_t now_ns = monotonicNs();

@@ -70,6 +70,27 @@ def test_a_program_that_blocks_the_signal_gets_none_that_is_not_told(
     assert any("nobody else sent" in note for note in profile.trust.notes) == (told > 0)
 
 
+def test_a_thread_that_loses_its_processor_while_it_answers_is_none_that_blocks_the_signal(
+    tmp_path: Path,
+) -> None:
+    """Eight processes on the thread's processor: it is often stopped inside the handler."""
+    _, profile = _profile(
+        tmp_path,
+        """
+import sys
+from subprocess import Popen
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # of this thread; the sampler's is free
+others = [Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(8)]
+burn(1.2)
+for other in others:
+    other.kill()
+print(0)
+""",
+    )
+
+    assert profile.trust.counters["signals_astray"] == 0
+
+
 def test_waits_that_the_signal_ends_are_counted(tmp_path: Path) -> None:
     """epoll_wait is never restarted; Python waits again, a C library has to."""
     seen, profile = _profile(
