@@ -51,6 +51,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
     # of native functions: tests/collectors/cpu/test_native_callees.py;
     # of NCCL: tests/collectors/gpu/test_nccl.py;
+    # of evaluations and late compilations: tests/profiler/summaries/test_occasions.py;
     # of packages below one line, of torch.compile, of shapes: the next tests.
     elsewhere = (
         "loaders.",
@@ -63,7 +64,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         "gpu.",
         "account.gpu.",
         "account.lines.rows.callees.",
-        "account.steady.",
+        "basis.occasions.",
         "nccl.",
         "below.",
         "arithmetic.",

@@ -65,10 +65,11 @@ export interface PlaceAnswer {
   gpu_ns: number;
 }
 
-/** The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`. `steady` and `setup` say of which steps it is and what lies outside of them, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
+/** The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`. `steady` and `setup` say of which steps it is and what lies outside of them, `besides` what only some of them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
 export interface AccountAnswer {
   verdicts: VerdictAnswer[];
   steady: string;
+  besides: string;
   setup: string;
   steps: number;
   whole_ns: number;

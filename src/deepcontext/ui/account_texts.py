@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.basis import Part, basis_of
+from deepcontext.profiler.summaries.occasions import OccasionKind
 from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
 from deepcontext.ui.format import format_count, format_ns, format_share, shorten_path
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import Account, Place
     from deepcontext.profiler.summaries.basis import Basis
+    from deepcontext.profiler.summaries.occasions import Occasion
     from deepcontext.profiler.summaries.verdict import Leading, Verdict
 
 CAUSE_NAMES: Final = {
@@ -179,9 +181,9 @@ def setup_text(basis: Basis) -> str:
 
     "" where the basis is no steady state.
     """
-    if basis.rest is None:
+    if basis.setup is None:
         return ""
-    found = account(basis.rest)
+    found = account(basis.setup)
     parts = [(CAUSE_NAMES[cause], found.of(cause)) for cause in (Cause.IMPORTING, Cause.COMPILING)]
     parts += [
         (
@@ -197,6 +199,36 @@ def setup_text(basis: Basis) -> str:
     if basis.end_ns >= least:
         text += f", {format_ns(basis.end_ns)} after step {format_count(basis.first_step + basis.steps - 1)}"
     return f"{text}{named and f': {named}'}"
+
+
+def occasions_text(basis: Basis) -> str:
+    """Return what only some steps do: ``every 50th step (7) compiles: 310 ms each at train.py:80``."""
+    return "; ".join(_occasion_text(basis.whole, each) for each in basis.occasions)
+
+
+def _occasion_text(profile: Profile, occasion: Occasion) -> str:
+    count, period, is_one = occasion.steps, occasion.period, occasion.steps == 1
+    which = (
+        f"step {format_count(occasion.numbers[0])}" if is_one else f"{format_count(count)} steps"
+    )
+    if period:
+        which = f"every {format_count(period)}{_ending(period)} step ({format_count(count)})"
+    is_singular = is_one or period > 0
+    if occasion.kind is OccasionKind.COMPILATION:
+        what = "compiles" if is_singular else "compile"
+    else:
+        is_evaluation = occasion.kind is OccasionKind.EVALUATION
+        named = f"an evaluation ({occasion.name})" if is_evaluation else occasion.name
+        what = f"{'runs' if is_singular else 'run'} {named}"
+    time = f"{format_ns(occasion.time_ns / count)}{'' if is_one else ' each'}"
+    place = place_text(profile, occasion.frame)
+    return f"{which} {what}: {time}{place and f' at {place}'}"
+
+
+def _ending(number: int) -> str:
+    """Return what makes a number an ordinal."""
+    is_teen = number % 100 in {11, 12, 13}
+    return "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def place_text(profile: Profile, frame: Frame | None) -> str:

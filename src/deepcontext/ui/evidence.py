@@ -26,6 +26,7 @@ from deepcontext.ui.account_texts import (
     CAUSE_NAMES,
     base_text,
     groups_of,
+    occasions_text,
     setup_text,
     steady_text,
     verdict_text,
@@ -72,6 +73,7 @@ def evidence(
         "shown": f"the steady state, {steady}; times and counts are means of a step"
         if steady
         else "",
+        "besides": occasions_text(basis),
         "set_up": setup_text(basis),
         "limited_by": [verdict_text(profile, verdict) for verdict in verdicts(profile)],
         "elapsed_time": _groups(found),

@@ -87,6 +87,7 @@ function Account(props: { account: AccountAnswer }) {
       {account.steady && (
         <p>Steady state: {account.steady}; all views show it, as means of a step.</p>
       )}
+      {account.besides && <p>Besides: {account.besides}.</p>}
       {account.setup && <p class="muted">Set-up: {account.setup}</p>}
       <Groups
         label="elapsed time by cause"

@@ -1,7 +1,8 @@
 """The part of a run that views, findings and comparisons speak of: its steady state, where there is one.
 
 Shares of the steady state do not depend on how long the program ran; imports, compilations and first calls
-are in the rest. A profile of windows that were asked for is its own basis, and so is a run without steps.
+are in the rest, and so is what only some of its steps do (`occasions.py`). A profile of windows that were
+asked for is its own basis, and so is a run without steps.
 Does not decide what is steady (`model/windows.py`). Invariant: no view chooses a part of a run itself.
 """
 
@@ -11,14 +12,19 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+import numpy as np
+
 from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.model.some_nodes import of_nodes, together
 from deepcontext.profiler.model.windows import WindowKind
+from deepcontext.profiler.summaries.occasions import occasions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.windows import Window
+    from deepcontext.profiler.summaries.occasions import Occasion
 
 # A shorter time has too few samples, a single step no range.
 LEAST_STEADY_NS: Final = 200_000_000
@@ -43,7 +49,9 @@ class Basis:
         part: what `profile` is of.
         profile: the part, with the nodes of the whole run.
         whole: the run.
-        rest: all other windows of a steady state; None for another part.
+        rest: all that is not in a steady state; None for another part.
+        setup: the windows before and after it, in which `rest` is without `occasions`; None as `rest`.
+        occasions: what only some steps of the steady state do, longest first.
         first_step: its first step, from 1; 0 where no step is in it.
         steps: number of steps by which its sums are divided; 0 where they are not, as those of a set-up.
         setup_ns: time before the steady state.
@@ -54,6 +62,8 @@ class Basis:
     profile: Profile
     whole: Profile
     rest: Profile | None = None
+    setup: Profile | None = None
+    occasions: tuple[Occasion, ...] = ()
     first_step: int = 0
     steps: int = 0
     setup_ns: int = 0
@@ -95,20 +105,35 @@ def _basis(profile: Profile) -> Basis:
     kinds = {each.kind for each in windows}
     steps = sum(each.steps for each in windows) if kinds <= _OF_STEPS else 0
     if kinds != {WindowKind.STEADY}:
-        return Basis(Part.CHOSEN, profile, whole, None, windows[0].first_step, steps)
+        return Basis(Part.CHOSEN, profile, whole, first_step=windows[0].first_step, steps=steps)
     chosen = {each.number for each in windows}
     before = [each for each in run.windows if each.number < min(chosen)]
     after = [each for each in run.windows if each.number > max(chosen)]
-    return Basis(
+    usual, apart = _divided(profile, found := occasions(profile))
+    setup = run.within([*before, *after])
+    basis = Basis(
         Part.STEADY,
-        profile,
+        usual,
         whole,
-        run.within([*before, *after]),
+        setup if apart is None else together(setup, apart),
+        setup,
+        found,
         windows[0].first_step,
         steps,
         sum(each.wall_ns for each in before),
         sum(each.wall_ns for each in after),
     )
+    return usual.once("basis", lambda: basis) if apart is not None else basis
+
+
+def _divided(profile: Profile, found: Sequence[Occasion]) -> tuple[Profile, Profile | None]:
+    """Return what all steps do, and what only some do."""
+    if not found:
+        return profile, None
+    nodes = np.any([each.nodes for each in found], axis=0)
+    time_ns = sum(each.time_ns for each in found)
+    left_ns = max(profile.run.wall_ns - time_ns, 0)
+    return of_nodes(profile, ~nodes, left_ns), of_nodes(profile, nodes, time_ns)
 
 
 def _of_run(profile: Profile) -> Basis:

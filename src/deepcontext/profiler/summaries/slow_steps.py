@@ -59,7 +59,7 @@ class LineExcess:
 
 @dataclass(frozen=True, slots=True)
 class SlowSteps:
-    """The slow steps of a steady state.
+    """The slow steps of a steady state, without those that do something that others do not (`occasions.py`).
 
     Attributes:
         steps: number of all steps.
@@ -119,7 +119,12 @@ def slow_steps(profile: Profile) -> SlowSteps | None:
     if basis.part is not Part.STEADY or history is None or not history.slow:
         return None
     last = basis.first_step + basis.steps
-    slow = tuple(each for each in history.slow if basis.first_step <= each.number < last)
+    slow = tuple(
+        each
+        for each in history.slow
+        if basis.first_step <= each.number < last
+        and not any(occasion.has(each.number) for occasion in basis.occasions)
+    )
     count = round(history.slow_count * len(slow) / len(history.slow))
     if not count:
         return None
@@ -222,6 +227,8 @@ def _of_windows(run: Profile) -> _Windows | None:
         return None
     lines = UserLines.of(run)
     meant = on_main_threads(run) & ~importing(run) & ~compiling(run)
+    for each in basis_of(run).occasions:
+        meant &= ~each.nodes
     rows = []
     for window in windows:
         part = run.within([window])

@@ -15,7 +15,7 @@ from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.steps import step_rule, step_times
-from deepcontext.ui.account_texts import setup_text, steady_text
+from deepcontext.ui.account_texts import occasions_text, setup_text, steady_text
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -79,6 +79,7 @@ def _facts(layout: TextLayout, view: View, *, is_full: bool) -> Sequence[tuple[s
             "shown",
             f"the steady state, a step: {steady}; --window all shows the run" if steady else "",
         ),
+        ("besides", occasions_text(basis)),
         ("set-up", setup_text(basis)),
         ("operators", _operators(view) if is_full else ""),
         ("GPU", gpu_text(view)),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import GpuAccount, Place
+    from deepcontext.profiler.summaries.occasions import Occasion
 from deepcontext.profiler.summaries.verdict import Verdict
 
 
@@ -37,9 +38,23 @@ def basis_to_dict(profile: Profile) -> dict[str, Any]:
         "first_step": basis.first_step,
         "steps": basis.steps,
         "step_ns": basis.step_ns,
+        "occasions": [_occasion(each) for each in basis.occasions],
         "elapsed_ns": basis.profile.run.wall_ns,
         "setup_ns": basis.setup_ns,
         "end_ns": basis.end_ns,
+    }
+
+
+def _occasion(occasion: Occasion) -> dict[str, Any]:
+    return {
+        "kind": occasion.kind.value,
+        "name": occasion.name,
+        "file": occasion.frame.file if occasion.frame else "",
+        "line": occasion.frame.line if occasion.frame else 0,
+        "steps": occasion.steps,
+        "period": occasion.period,
+        "kept_steps": list(occasion.numbers),
+        "time_ns": occasion.time_ns,
     }
 
 

@@ -10,7 +10,7 @@ from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.phases import by_phase
-from deepcontext.ui.account_texts import setup_text, steady_text
+from deepcontext.ui.account_texts import occasions_text, setup_text, steady_text
 from deepcontext.ui.format import format_count, format_ns
 from deepcontext.ui.report import (
     account,
@@ -97,6 +97,8 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
     layout.prose(_first_line(layout, basis.whole, calls), "bold", indent="")
     if steady := steady_text(basis):
         layout.prose(f"steady state: {steady}; set-up: {setup_text(basis)}", "bold", indent="")
+    if besides := occasions_text(basis):
+        layout.prose(f"besides: {besides}", "bold", indent="")
     account.print_verdicts(layout, view)
     account.print_places(layout, view)
     below.print_below_summary(layout, view)

@@ -12,6 +12,7 @@ from deepcontext.ui.account_texts import (
     base_text,
     causes_text,
     groups_of,
+    occasions_text,
     setup_text,
     steady_text,
     verdict_text,
@@ -50,6 +51,7 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
             for verdict in verdicts(profile)
         ],
         steady=steady_text(basis),
+        besides=occasions_text(basis),
         setup=setup_text(basis),
         steps=basis.steps,
         whole_ns=found.whole_ns,

@@ -89,13 +89,15 @@ class PlaceAnswer:
 class AccountAnswer:
     """The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`.
 
-    `steady` and `setup` say of which steps it is and what lies outside of them, "" for a whole run. Times are
-    divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words
-    what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown.
+    `steady` and `setup` say of which steps it is and what lies outside of them, `besides` what only some of
+    them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of
+    `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where
+    its idle time is unknown.
     """
 
     verdicts: list[VerdictAnswer]
     steady: str
+    besides: str
     setup: str
     steps: int
     whole_ns: int

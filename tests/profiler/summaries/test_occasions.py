@@ -1,0 +1,170 @@
+"""An evaluation and a late compilation are in no figure of a usual step, and are named with their steps."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from deepcontext.analyzers.questions import slow_steps as question
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.account import Cause, account
+from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.occasions import OccasionKind
+from deepcontext.profiler.summaries.slow_steps import slow_steps
+from deepcontext.ui.account_texts import occasions_text
+from deepcontext.ui.report.machine_account import basis_to_dict
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.summaries.occasions import Occasion
+
+PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "report-json.md"
+EVALUATES = """\
+import time
+
+import torch
+from torch import nn
+
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batch = torch.randn(64, 64)
+
+
+def evaluate():
+    with torch.no_grad():
+        for _ in range(100):
+            model(batch).square().mean()
+
+
+for step in range(1, 201):
+    model(batch).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    time.sleep(0.002)
+    if step % 25 == 0:
+        evaluate()
+    if step == 90:
+        time.sleep(1)
+"""
+COMPILES = """\
+import jax
+import jax.numpy as jnp
+
+
+def loss(weight, batch):
+    return jnp.square(jnp.tanh(batch @ weight)).mean()
+
+
+@jax.jit
+def train_step(weight, batch):
+    return weight - 0.1 * jax.grad(loss)(weight, batch)
+
+
+@jax.jit
+def evaluate(weight, batch):
+    for _ in range(200):
+        batch = jnp.tanh(batch @ weight)
+    return batch.mean()
+
+
+weight, batch = jnp.ones((512, 512)), jnp.ones((512, 512))
+for step in range(1, 61):
+    weight = train_step(weight, batch).block_until_ready()
+    if step == 40:
+        evaluate(weight, batch).block_until_ready()
+"""
+
+
+def _profile(folder: Path, program: str) -> Profile:
+    (folder / "train.py").write_text(program, encoding="utf-8")
+    command = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", "run.dcprof", "train.py"]
+    subprocess.run(command, cwd=folder, check=True)
+    return Profile.load(folder / "run.dcprof")
+
+
+@pytest.fixture(scope="module")
+def evaluates(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    return _profile(tmp_path_factory.mktemp("evaluates"), EVALUATES)
+
+
+@pytest.fixture(scope="module")
+def compiles(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    return _profile(tmp_path_factory.mktemp("compiles"), COMPILES)
+
+
+def _only(profile: Profile, kind: OccasionKind) -> Occasion:
+    (found,) = (each for each in basis_of(profile).occasions if each.kind is kind)
+    return found
+
+
+def test_an_evaluation_is_named_with_its_period_and_line(evaluates: Profile) -> None:
+    found, basis = _only(evaluates, OccasionKind.EVALUATION), basis_of(evaluates)
+    assert found.frame is not None
+    assert (found.name, found.frame.line, found.period) == ("Sequential", 24, 25)
+    assert all(number % 25 == 1 for number in found.numbers)
+    # One at the edge of the steady state may be counted on either side.
+    assert found.steps == pytest.approx(basis.steps / 25, abs=1.5)
+    text = occasions_text(basis)
+    assert text.startswith(f"every 25th step ({found.steps}) runs an evaluation (Sequential): ")
+    assert text.endswith(" each at train.py:24")
+
+
+def test_an_evaluation_is_in_no_figure_of_a_usual_step(evaluates: Profile) -> None:
+    found, basis = _only(evaluates, OccasionKind.EVALUATION), basis_of(evaluates)
+    assert basis.rest is not None
+    usual = {place.frame.line for place in account(basis.profile).lines if place.frame}
+    rest = {place.frame.line for place in account(basis.rest).lines if place.frame}
+    assert 19 in usual
+    assert usual.isdisjoint({15, 24})
+    assert {15} < rest
+    steady = evaluates.steady()
+    assert steady is not None
+    assert basis.profile.run.wall_ns == steady.run.wall_ns - found.time_ns
+    for metric in ("host_time_ns", "sampled_wait_time_ns"):
+        parts = (basis.profile, basis.rest)
+        assert sum(int(each.exclusive(metric).sum()) for each in parts) == pytest.approx(
+            int(evaluates.exclusive(metric).sum()), rel=1e-6
+        )
+    assert basis_of(basis.profile) is basis
+    assert basis_of(steady).profile.run.wall_ns == basis.profile.run.wall_ns
+
+
+def test_the_report_for_machines_names_it_with_documented_keys(evaluates: Profile) -> None:
+    (said,) = basis_to_dict(evaluates)["occasions"]
+    page = PAGE.read_text(encoding="utf-8")
+    assert list(said) == re.findall(r"^\| `basis\.occasions\.(\w+)` \|", page, re.MULTILINE)
+    assert (said["kind"], said["line"], said["period"]) == ("evaluation", 24, 25)
+
+
+def test_a_stall_beside_evaluations_is_a_slow_step(evaluates: Profile) -> None:
+    found = slow_steps(basis_of(evaluates).profile)
+    assert found is not None
+    assert all(each.number % 25 != 1 for each in found.slow)
+    assert found.lines[0].frame.line == 26
+    said = [each for each in question.find(basis_of(evaluates).profile) if each.key == "slow_steps"]
+    assert [each.evidence["slowest_step"] for each in said] == [91]
+
+
+def test_a_late_compilation_is_no_cost_of_a_step(compiles: Profile) -> None:
+    found, basis = _only(compiles, OccasionKind.COMPILATION), basis_of(compiles)
+    assert found.frame is not None
+    assert (found.frame.line, found.steps) == (25, 1)
+    assert account(basis.profile).of(Cause.COMPILING) == 0
+    assert basis.rest is not None
+    assert account(basis.rest).of(Cause.COMPILING) >= found.time_ns
+    evaluation = _only(compiles, OccasionKind.EVALUATION)
+    assert (evaluation.name, evaluation.steps) == ("jit(evaluate)", 1)
+
+
+def test_without_kept_steps_nothing_is_occasional(evaluates: Profile) -> None:
+    left = {name: each for name, each in evaluates.sections.items() if name != "exemplars"}
+    bare = Profile(
+        evaluates.frames, evaluates.tree, evaluates.metrics, evaluates.run, evaluates.trust, left
+    )
+    assert basis_of(bare).occasions == ()
+    assert basis_of(bare).rest is basis_of(bare).setup
