@@ -65,7 +65,7 @@ export interface PlaceAnswer {
   gpu_ns: number;
 }
 
-/** The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`. `steady` and `setup` say of which steps it is and what lies outside of them, `besides` what only some of them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
+/** The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`. `steady` and `setup` say of which steps it is and what lies outside of them, `besides` what only some of them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. `setup_lines` are those before the steady state, in sums, where they take at least half as long as the steady state. */
 export interface AccountAnswer {
   verdicts: VerdictAnswer[];
   steady: string;
@@ -80,6 +80,8 @@ export interface AccountAnswer {
   base: string;
   lines: PlaceAnswer[];
   others: PlaceAnswer[];
+  setup_whole_ns: number;
+  setup_lines: PlaceAnswer[];
 }
 
 /** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it; `kept_steps` is the number of steps of the time line. Without a `version` only the name is known: the answer to the question `profile` has the rest. */

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.analyzers.finding import Severity
-from deepcontext.analyzers.judgement import judged
+from deepcontext.analyzers.judgement import doubted, judged
 from deepcontext.analyzers.weight import weighing
 from deepcontext.errors import DeepContextError, UserError
 from deepcontext.profiler.summaries.basis import basis_of
@@ -89,7 +89,7 @@ def _weighed(profile: Profile, analyzers: Sequence[Analyzer]) -> list[Finding]:
             weighed = weigh(finding)
             is_little = weighed.severity is Severity.INFO is not finding.severity
             if not (analyzer.names_place_only and is_little):
-                found.append(judged(weighed))
+                found.append(doubted(judged(weighed), profile))
     return found
 
 

@@ -3,7 +3,7 @@
 A finding's bound assumes that the reported work costs nothing. Fixes of programs like those
 in `tests/fault_pairs` saved a part of the bound; the table below has the smallest and the largest part for
 each analyzer (`make gains` measures again and fails if a fix saves less). Does not judge whether a finding is
-true.
+true, but says where a busy machine may have made it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ import dataclasses
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deepcontext.analyzers.finding import Confidence, Finding, Severity
+from deepcontext.profiler.summaries.account import account
+from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.verdict import busy_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from deepcontext.profiler.model.profile import Profile
 
 
 class MeasuredFixes(NamedTuple):
@@ -46,6 +51,28 @@ MEASURED: Final[Mapping[str, MeasuredFixes]] = {
     "precision": MeasuredFixes(0.71, 0.99, 2),
     "jax_fusion": MeasuredFixes(0.05, 1.0, 13),
 }
+
+
+# Time until something else happens: other work on the machine prolongs it.
+_OF_WAITS: Final = {
+    "data_loading",
+    "device_starvation",
+    "rank_imbalance",
+    "slow_steps",
+    "straggler",
+}
+
+
+def doubted(finding: Finding, profile: Profile) -> Finding:
+    """Return a finding that says so if the machine was too busy to be sure of it."""
+    if finding.id not in _OF_WAITS:
+        return finding
+    share = busy_machine(account(basis_of(profile).profile))
+    if not share:
+        return finding
+    busy = f"this machine was busy: the main thread waited for a processor {share:.0%} of the time"
+    text = f"{finding.misleads}; {busy}" if finding.misleads else busy
+    return dataclasses.replace(finding, misleads=text, confidence=Confidence.LOW)
 
 
 def judged(finding: Finding) -> Finding:

@@ -74,6 +74,7 @@ _RUNNING: Final = (Cause.PYTHON, Cause.NATIVE)
 _LEAST_SAID: Final = 0.05
 _MOST_OF_SETUP: Final = 4
 _SAID: Final = {
+    Limit.SETUP: "work before step {step} takes {share} of the run",
     Limit.BUSY_MACHINE: "this machine was busy: the main thread waited for a processor {share} of the "
     "{elapsed}",
     Limit.IMPORTS: "imports take {share} of the {elapsed}",
@@ -98,7 +99,8 @@ def verdict_text(profile: Profile, verdict: Verdict) -> str:
     elapsed = "steady state" if basis.part is Part.STEADY else "elapsed time"
     has_imports = account(basis.profile).of(Cause.IMPORTING)
     whole = "time without imports" if has_imports else elapsed
-    text = said.format(share=format_share(verdict.share), whole=whole, elapsed=elapsed)
+    step = format_count(basis.first_step)
+    text = said.format(share=format_share(verdict.share), whole=whole, elapsed=elapsed, step=step)
     return text + (place.format(at) if at else "")
 
 

@@ -15,7 +15,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.summaries.account import Account, Cause, account
-from deepcontext.profiler.summaries.verdict import Limit, verdicts
+from deepcontext.profiler.summaries.verdict import Limit, busy_machine, verdicts
 from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
@@ -228,6 +228,7 @@ def test_what_is_said_first(make_profile: MakeProfile) -> None:
         _path(make_profile, [MAIN, USER], {WAIT: 40, READY: 40, CPU: 60, GIL: 60})
     )
     assert busy == [Limit.BUSY_MACHINE, Limit.RUNS]
+    assert busy_machine(account(_path(make_profile, [MAIN], {CPU: 100}))) == 0
     imports = account_verdicts(_path(make_profile, [MAIN, USER, IMPORTED], {CPU: 90}))
     assert imports == [Limit.IMPORTS]
     waits = _path(make_profile, [MAIN, USER, LOADER], {WAIT: 80, CPU: 20})

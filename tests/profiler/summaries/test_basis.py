@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.verdict import Limit, verdicts
 from deepcontext.ui.account_texts import setup_text
+from deepcontext.ui.report.text import render_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +82,25 @@ def test_what_limits_a_run_is_said_of_its_steady_state(profile: Profile) -> None
     frame = said[Limit.RUNS].frame
     assert frame is not None
     assert frame.line == 11
+
+
+def test_a_set_up_that_works_longer_than_the_steps_is_said_first(tmp_path: Path) -> None:
+    steps = PROGRAM.replace("sum(number * number for number in range(40_000))", "time.sleep(0.02)")
+    (tmp_path / "train.py").write_text(steps.replace("range(300)", "range(40)"), encoding="utf-8")
+    command = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", "run.dcprof", "train.py"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    profile = Profile.load(tmp_path / "run.dcprof")
+
+    first = verdicts(profile)[0]
+    assert first.limit is Limit.SETUP
+    assert first.frame is not None
+    assert first.frame.line == 7
+    assert first.share == pytest.approx(1.5 / 2.3, abs=0.2)
+    report = io.StringIO()
+    render_report(profile, console=Console(file=report, width=100))
+    text = report.getvalue()
+    assert re.search(r"> work before step \d+ takes [\d.]+ % of the run, most at train.py:7", text)
+    assert re.search(r"before step \d+; share of .*\n.*\n *1\.\d+ s .*train.py:7 +time.sleep", text)
 
 
 def test_a_part_of_a_run_is_its_own_basis(profile: Profile) -> None:

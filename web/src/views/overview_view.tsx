@@ -115,6 +115,16 @@ function Account(props: { account: AccountAnswer }) {
         value={(place) => (account.by_gpu ? place.gpu_ns : place.time_ns) / steps}
         total={account.lines_whole_ns / steps}
       />
+      {account.setup_lines.length > 0 && (
+        <>
+          <p class="muted">Before the steady state, without imports, in all:</p>
+          <Places
+            places={account.setup_lines}
+            value={(place) => place.time_ns}
+            total={account.setup_whole_ns}
+          />
+        </>
+      )}
       {account.others.length > 0 && (
         <>
           <p class="muted">Meanwhile, on other threads, without waits for locks:</p>

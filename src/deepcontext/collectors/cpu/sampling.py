@@ -143,8 +143,8 @@ def _notes(counts: _native.SamplerCounts) -> tuple[str, ...]:
         )
     if counts["astray"]:
         notes.append(
-            f"the program blocked or took over SIGURG while {counts['astray']} samples were asked "
-            "for: it may have received these signals, which nobody else sent"
+            "the program blocked or took over SIGURG when it was asked for a sample: it may have "
+            f"received the signal, which nobody else sent ({counts['astray']})"
         )
     if counts["threads_refused"]:
         notes.append(

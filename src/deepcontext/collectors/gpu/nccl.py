@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VARIABLE: Final = "NCCL_PROFILER_PLUGIN"
 # NCCL cuts a longer path off. Source: src/plugin/plugin_open.cc, MAX_STR_LEN.
 _LONGEST_PATH: Final = 254
-_NOT_ASKED: Final = "off: --nccl asks NCCL and RCCL for algorithms and times"
+_NOT_ASKED: Final = "--nccl asks NCCL and RCCL for algorithms and times"
 _NO_NCCL: Final = (
     "NCCL made no communicator that this profiler was told of (needs NCCL 2.27 or newer)"
 )

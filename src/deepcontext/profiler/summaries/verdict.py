@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.account import Account, Place
+    from deepcontext.profiler.summaries.basis import Basis
 
 
 class Limit(enum.StrEnum):
     """Kinds of statements."""
 
+    SETUP = "setup"  # share of the whole run, by work before its steady state
     BUSY_MACHINE = "busy_machine"  # share of the elapsed time that the main thread had no processor
     IMPORTS = "imports"  # share of the elapsed time
     COMPILES = "compiles"  # share of the elapsed time
@@ -87,10 +89,11 @@ _FEWEST: Final = 3
 
 def verdicts(profile: Profile) -> tuple[Verdict, ...]:
     """Return the statements about the basis of a profile, the one to read first at the front."""
-    found = account(basis_of(profile).profile)
+    basis = basis_of(profile)
+    found = account(basis.profile)
     if not found.whole_ns:
         return ()
-    said = [*_about_the_elapsed_time(found), *_about_the_gpu(found)]
+    said = [*_about_set_up(basis), *_about_the_elapsed_time(found), *_about_the_gpu(found)]
     waits = _group(found, WAITS)
     if waits and waits.share >= _WAITS:
         said.append(waits)
@@ -100,6 +103,12 @@ def verdicts(profile: Profile) -> tuple[Verdict, ...]:
         groups = [each for causes in RUNS if (each := _group(found, causes))]
         said += sorted(groups, key=lambda each: -each.share)[:1]
     return tuple(said[:_MOST])
+
+
+def busy_machine(found: Account) -> float:
+    """Return the share of the elapsed time without a processor, 0 if it is too small to change figures."""
+    share = found.ready_ns / found.whole_ns if found.whole_ns else 0.0
+    return share if share >= _BUSY else 0.0
 
 
 def gpu_leads(found: Account) -> bool:
@@ -141,10 +150,30 @@ def leading_lines(found: Account) -> Leading:
     return replace(leading, lines=tuple(notable))
 
 
+def leading_set_up(basis: Basis) -> Account | None:
+    """Return the account of what is not the steady state, if the program works half as long there."""
+    if basis.rest is None:
+        return None
+    found = account(basis.rest)
+    return found if 2 * _work_ns(found) >= account(basis.profile).whole_ns else None
+
+
+def _work_ns(found: Account) -> int:
+    return found.work_ns - found.of(Cause.COMPILING, Cause.UNKNOWN)
+
+
+def _about_set_up(basis: Basis) -> list[Verdict]:
+    found = leading_set_up(basis)
+    if found is None:
+        return []
+    whole = account(basis.whole).whole_ns
+    causes = tuple(cause for cause in Cause if cause is not Cause.COMPILING)
+    return [Verdict(Limit.SETUP, _work_ns(found) / whole, frame=_most(found, causes))]
+
+
 def _about_the_elapsed_time(found: Account) -> list[Verdict]:
     said = []
-    busy = found.ready_ns / found.whole_ns
-    if busy >= _BUSY:
+    if busy := busy_machine(found):
         said.append(Verdict(Limit.BUSY_MACHINE, busy))
     imports = found.of(Cause.IMPORTING) / found.whole_ns
     if imports >= _IMPORTS:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from deepcontext.profiler.summaries.account import Cause, account
-from deepcontext.profiler.summaries.verdict import WAITS, leading_lines, verdicts
+from deepcontext.profiler.summaries.verdict import WAITS, leading_lines, leading_set_up, verdicts
 from deepcontext.ui.account_texts import base_text, causes_text, groups_of, verdict_text
-from deepcontext.ui.format import format_share
+from deepcontext.ui.format import format_count, format_ns, format_share
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
@@ -47,6 +47,7 @@ def print_account(layout: TextLayout, view: View) -> None:
     )
     _print_bar(layout, found)
     print_places(layout, view)
+    _print_set_up(layout, view)
 
 
 def print_places(layout: TextLayout, view: View) -> None:
@@ -62,6 +63,27 @@ def print_places(layout: TextLayout, view: View) -> None:
             for place in others[: max(view.limit // 2, _FEWEST)]
         ]
         layout.table(columns, cells)
+
+
+def _print_set_up(layout: TextLayout, view: View) -> None:
+    """Print the lines of a set-up in which the program works at least half as long as in its steady state."""
+    found = leading_set_up(view.basis)
+    if found is None:
+        return
+    step = format_count(view.basis.first_step)
+    base = base_text(found, leading_lines(found))
+    layout.prose(f"before step {step}; share of {base}:", "dim")
+    columns = (Column("time"), Column("share"), _SPENT, *source_columns(rank=3))
+    cells = [
+        (
+            format_ns(place.time_ns),
+            format_share(place.time_ns / found.work_ns),
+            causes_text(place, 1),
+            *_place(view, place),
+        )
+        for place in found.lines[: max(view.limit // 2, _FEWEST)]
+    ]
+    layout.table(columns, cells)
 
 
 def _print_lines(layout: TextLayout, view: View) -> None:

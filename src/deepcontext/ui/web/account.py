@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import basis_of
-from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
+from deepcontext.profiler.summaries.verdict import leading_lines, leading_set_up, verdicts
 from deepcontext.ui.account_texts import (
     base_text,
     causes_text,
@@ -41,6 +41,7 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
     if not found.whole_ns:
         return None
     leading = leading_lines(found)
+    set_up = leading_set_up(basis)
     return AccountAnswer(
         verdicts=[
             VerdictAnswer(
@@ -62,6 +63,10 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
         base=base_text(found, leading, basis.steps),
         lines=[_place(profile, place) for place in leading.lines[:_MOST_LINES]],
         others=[_place(profile, place) for place in found.others if place.frame][:_MOST_OTHERS],
+        setup_whole_ns=set_up.work_ns if set_up else 0,
+        setup_lines=[_place(profile, place) for place in set_up.lines[:_MOST_OTHERS]]
+        if set_up
+        else [],
     )
 
 

@@ -92,7 +92,8 @@ class AccountAnswer:
     `steady` and `setup` say of which steps it is and what lies outside of them, `besides` what only some of
     them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of
     `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where
-    its idle time is unknown.
+    its idle time is unknown. `setup_lines` are those before the steady state, in sums, where they take at
+    least half as long as the steady state.
     """
 
     verdicts: list[VerdictAnswer]
@@ -108,6 +109,8 @@ class AccountAnswer:
     base: str
     lines: list[PlaceAnswer]
     others: list[PlaceAnswer]
+    setup_whole_ns: int
+    setup_lines: list[PlaceAnswer]
 
 
 @dataclass(frozen=True, slots=True)
