@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli import app
 from deepcontext.ui.evidence import MOST_BYTES, evidence, to_markdown
+from deepcontext.ui.report.machine_steps import kept_steps_to_dict
+from tests.kept_steps import lane, step, with_steps
 from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.conftest import MakeProfile
 
 PROGRAM = """\
 import sys
@@ -68,6 +74,27 @@ def test_the_document_is_small_and_the_same_each_time(nodes: int) -> None:
     text = json.dumps(evidence(profile))
     assert len(text.encode()) <= MOST_BYTES
     assert text == json.dumps(evidence(dataclasses.replace(profile)))
+
+
+def test_the_slowest_steps_are_named_with_their_cause(make_profile: MakeProfile) -> None:
+    frames = (
+        Frame(FrameKind.ROOT, "root"),
+        Frame(FrameKind.PYTHON, "main", "/p/train.py", 3),
+        Frame(FrameKind.OPERATOR, "aten::mm"),
+    )
+    run = RunInfo(script="/p/train.py", cwd="/p")
+    profile = with_steps(
+        make_profile([0, 0, 1], frames, run=run, host_time_ns={2: 1000}),
+        step(1, 0, 100, [lane([(2, 0, 60)])], reasons=2),
+        step(2, 100, 200, [lane([(2, 0, 60)])], reasons=2),
+        step(3, 200, 900, [lane([(2, 0, 660)])], reasons=1),
+    )
+    assert evidence(profile)["slowest_steps"] == [
+        {"step": 3, "time": "700 ns", "more_than_usual": "600 ns", "where": "train.py:3"}
+    ]
+    (row, *_) = kept_steps_to_dict(profile, 1)["rows"]
+    assert (row["number"], row["reasons"], row["cause"]["own_ns"]) == (3, ["slow"], 660)
+    assert (row["cause"]["kind"], row["cause"]["line"]) == ("line", "/p/train.py:3")
 
 
 def test_what_does_not_fit_is_said(training_folder: Path) -> None:

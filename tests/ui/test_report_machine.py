@@ -15,6 +15,7 @@ from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.report import job_to_dict, report_to_dict
+from tests.kept_steps import lane, step, with_steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
 # Below these, keys are names from the program: options, packages, counters.
@@ -35,7 +36,9 @@ def _keys(value: object, path: str = "") -> set[str]:
 
 @pytest.fixture
 def report(training_folder: Path) -> dict[str, Any]:
-    profile = Profile.load(training_folder / "troubled.dcprof")
+    profile = with_steps(
+        Profile.load(training_folder / "troubled.dcprof"), step(1, 0, 9, [lane([(1, 2, 5)])])
+    )
     content = report_to_dict(profile, limit=3, metric="host_time_ns")
     content |= job_to_dict([profile])  # of a run directory only
     return content

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.analyzers import known_findings
 from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.exemplars import ExemplarReason
 from deepcontext.profiler.model.source import line_text, lines_around
 from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.jax import programs as jax_programs
+from deepcontext.profiler.summaries.kept_steps import causes, slowest_kept
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.operators import by_operator
@@ -33,6 +35,7 @@ from deepcontext.ui.account_texts import (
 )
 from deepcontext.ui.finding_texts import texts_of
 from deepcontext.ui.format import format_bytes, format_ns, format_share, shorten_path
+from deepcontext.ui.step_texts import cause_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +50,7 @@ MOST_BYTES: Final = 12_000
 _MOST_LINES: Final = 10
 _MOST_OPERATORS: Final = 10
 _MOST_KERNELS: Final = 5
+_MOST_STEPS: Final = 5
 _MOST_FINDINGS: Final = 5
 # Lines of source above and below a costly line.
 _AROUND: Final = 4
@@ -86,6 +90,7 @@ def evidence(
             :_MOST_OPERATORS
         ],
         "findings": _findings(profile, processes),
+        "slowest_steps": _slowest_steps(basis),
         "operators": _operators(basis),
         "kernels": _kernels(basis),
         "jitted_functions": _jitted(basis),
@@ -154,6 +159,22 @@ def _program(profile: Profile, *, arguments: bool) -> Document:
         "ended_by": "" if run.exit_reason == "exit" else run.exit_reason,
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _slowest_steps(basis: Basis) -> list[Document]:
+    run = basis.whole
+    slowest = [each for each in slowest_kept(run) if ExemplarReason.SLOW in each.reasons]
+    rows = []
+    for step, cause in zip(slowest, causes(run, slowest[:_MOST_STEPS]), strict=False):
+        more, where = cause_texts(cause, run.run.cwd)
+        rows.append({
+            "step": step.number,
+            "time": format_ns(step.duration_ns),
+            "more_than_usual": more,
+            "where": where,
+            "does": ", ".join(each.kind for each in basis.occasions if each.has(step.number)),
+        })
+    return [{name: value for name, value in row.items() if value} for row in rows]
 
 
 def _line(basis: Basis, place: Place, share: float | None) -> Document:

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
-from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.node_sections import EXEMPLARS
+from deepcontext.profiler.model.node_table import NodeTable
 from deepcontext.profiler.model.store.column import ColumnError, check_table, decode_column
-from deepcontext.profiler.model.store.messages import message_class
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from deepcontext.profiler.model.profile_model import ProfileModel
 
     Ints = npt.NDArray[np.int64]
 
@@ -91,36 +87,11 @@ class Lane:
         return len(self.node)
 
 
-class ExemplarTable:
-    """The steps that a profile's file holds, decoded as they are used."""
+class ExemplarTable(NodeTable):
+    """The kept steps that a profile's file holds; none without steps."""
 
-    def __init__(self, profile: ProfileModel, message: Any) -> None:
-        self._source = profile.source or "<memory>"
-        self._size = len(profile.tree)
-        self._message = message
-        if message.node_count != self._size:
-            raise self._damage(
-                f"spans refer to {message.node_count} nodes, the tree has {self._size}"
-            )
-
-    @classmethod
-    def of(cls, profile: ProfileModel) -> Self | None:
-        """Return the kept steps; None where a profile has none: without steps, older, or merged.
-
-        Raises:
-            ProfileDataError: the section is damaged.
-        """
-        payload = profile.sections.get(EXEMPLARS)
-        if payload is None:
-            return None
-        try:
-            message = message_class("ExemplarTable").FromString(payload)
-        except DecodeError as error:
-            raise ProfileDataError(
-                f"cannot read '{profile.source or '<memory>'}': section '{EXEMPLARS}': not an "
-                f"ExemplarTable message ({error}); record the profile again"
-            ) from error
-        return cls(profile, message)
+    section = EXEMPLARS
+    message = "ExemplarTable"
 
     @property
     def exemplars(self) -> tuple[Exemplar, ...]:
@@ -172,10 +143,4 @@ class ExemplarTable:
             node[order],
             begin[order],
             duration[order],
-        )
-
-    def _damage(self, what: str) -> ProfileDataError:
-        return ProfileDataError(
-            f"cannot read '{self._source}': section '{EXEMPLARS}': {what}; the file was written with "
-            "this error: record the profile again"
         )

@@ -10,24 +10,20 @@ from __future__ import annotations
 import enum
 import itertools
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
-from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, STEP_TIME_NS
 from deepcontext.profiler.format.node_sections import WINDOWS
+from deepcontext.profiler.model.node_table import NodeTable
 from deepcontext.profiler.model.store.column import ColumnError, decode_column
-from deepcontext.profiler.model.store.messages import message_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
-
-    from deepcontext.profiler.model.profile_model import ProfileModel
 
     Ints = npt.NDArray[np.int64]
 
@@ -123,36 +119,11 @@ class Window:
         return self.end_ns - self.begin_ns
 
 
-class WindowTable:
-    """The windows that a profile's file holds, decoded as they are used."""
+class WindowTable(NodeTable):
+    """The windows that a profile's file holds; none without steps."""
 
-    def __init__(self, profile: ProfileModel, message: Any) -> None:
-        self._profile = profile
-        self._message = message
-        self._source = profile.source or "<memory>"
-        if message.node_count != len(profile.tree):
-            raise self._damage(
-                f"rows refer to {message.node_count} nodes, the tree has {len(profile.tree)}"
-            )
-
-    @classmethod
-    def of(cls, profile: ProfileModel) -> Self | None:
-        """Return the windows of a profile; None where it has none: older or merged profiles.
-
-        Raises:
-            ProfileDataError: the section is damaged.
-        """
-        payload = profile.sections.get(WINDOWS)
-        if payload is None:
-            return None
-        try:
-            message = message_class("WindowTable").FromString(payload)
-        except DecodeError as error:
-            raise ProfileDataError(
-                f"cannot read '{profile.source or '<memory>'}': section '{WINDOWS}': not a WindowTable "
-                f"message ({error}); record the profile again"
-            ) from error
-        return cls(profile, message)
+    section = WINDOWS
+    message = "WindowTable"
 
     @property
     def estimated(self) -> frozenset[str]:
@@ -226,7 +197,7 @@ class WindowTable:
         Raises:
             ProfileDataError: rows are damaged.
         """
-        size, end = len(self._profile.tree), len(self._message.windows)
+        size, end = self._size, len(self._message.windows)
         has_end = end in numbers
         added = set(range(end)) - set(numbers) if has_end else set(numbers)
         count, total = np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -265,10 +236,6 @@ class WindowTable:
                     raise self._damage(f"window {number}, '{metric}': nodes must ascend")
                 yield node, columns["count"], columns["total"]
 
-    @property
-    def _size(self) -> int:
-        return len(self._profile.tree)
-
     def _columns(self, number: int, message: Any) -> Mapping[str, npt.NDArray[Any]]:
         columns = {name: getattr(message, name) for name in _TYPE_NUMBERS}
         counts = {column.count for column in columns.values()}
@@ -280,12 +247,6 @@ class WindowTable:
             return {name: decode_column(name, column) for name, column in columns.items()}
         except ColumnError as error:
             raise self._damage(f"{where}: {error}") from error
-
-    def _damage(self, what: str) -> ProfileDataError:
-        return ProfileDataError(
-            f"cannot read '{self._source}': section '{WINDOWS}': {what}; the file was written with this "
-            "error: record the profile again"
-        )
 
 
 def _kinds(windows: Sequence[Window], warmup: int | None) -> list[WindowKind]:

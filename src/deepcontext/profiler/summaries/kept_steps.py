@@ -60,6 +60,11 @@ class _Parts:
     longest: tuple[Frame | None, Frame | None] = (None, None)
 
 
+def slowest_kept(profile: Profile) -> list[Exemplar]:
+    """Return the kept steps, slowest first."""
+    return sorted(profile.exemplars, key=lambda each: -each.duration_ns)
+
+
 def causes(profile: Profile, exemplars: Sequence[Exemplar]) -> list[Cause]:
     """Return the cause of each of these steps, compared with the random ones."""
     random = [each for each in profile.exemplars if ExemplarReason.RANDOM in each.reasons]

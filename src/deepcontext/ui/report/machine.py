@@ -36,6 +36,7 @@ from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.ui.report.machine_account import account_to_dict, basis_to_dict
 from deepcontext.ui.report.machine_jax import jax_to_dict
+from deepcontext.ui.report.machine_steps import kept_steps_to_dict
 from deepcontext.ui.report.machine_work import arithmetic_to_dict, efficiency_to_dict
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         "operator_calls": sum(row.operator_calls for row in phases),
         "set_up": _set_up(run),
         "steps": _spread(step_times(run)),
+        "kept_steps": kept_steps_to_dict(run, limit),
         "phases": [
             {
                 "phase": row.phase.label,

@@ -12,7 +12,7 @@ import numpy as np
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.kept_steps import causes
+from deepcontext.profiler.summaries.kept_steps import causes, slowest_kept
 from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
@@ -86,7 +86,7 @@ def steps_of_page(profile: Profile) -> dict[str, StepAnswer | ErrorAnswer]:
     """Return the slowest kept steps by number, as many as a page's file has room for."""
     answers: dict[str, StepAnswer | ErrorAnswer] = {}
     left = MOST_SPANS
-    for exemplar in sorted(profile.exemplars, key=lambda each: -each.duration_ns):
+    for exemplar in slowest_kept(profile):
         answer = _step(profile, exemplar)
         left -= sum(len(lane.node) for lane in answer.lanes)
         if left < 0:
