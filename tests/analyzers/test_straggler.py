@@ -13,11 +13,13 @@ import pytest
 from rich.console import Console
 
 from deepcontext.analyzers import run_analyzers
+from deepcontext.analyzers.questions import ranks as question
 from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
 from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.metric_rows import MetricRows
+from deepcontext.profiler.model.windows import Window, WindowKind
 from deepcontext.profiler.summaries.late_places import late_places
 from deepcontext.ui.report.machine import report_to_dict
 from deepcontext.ui.report.text import render_report
@@ -176,6 +178,12 @@ def test_the_line_is_the_one_that_takes_the_late_rank_longer(make_profile: MakeP
     assert late_places(profile, 0) == ()
 
 
+def test_nobody_is_late_in_the_set_up_of_a_job(make_profile: MakeProfile) -> None:
+    setup = Window(0, WindowKind.SETUP, 1, 1, 0, 10_000 * MS)
+    profile = dataclasses.replace(job(make_profile, [{2: 40}] * STEPS), of_windows=(setup,))
+    assert list(question.find(profile)) == []
+
+
 def test_the_report_and_its_json_have_the_line(make_profile: MakeProfile) -> None:
     profile = job(make_profile, [{2: 40}] * STEPS)
     ranks: Any = report_to_dict(profile, limit=5)["ranks"]
@@ -187,7 +195,7 @@ def test_the_report_and_its_json_have_the_line(make_profile: MakeProfile) -> Non
     assert list(place) == documented
     stream = io.StringIO()
     render_report(profile, console=Console(file=stream, width=160), full=True)
-    row = r"^ +2 +4\.00 s .* waiting +100% +█{20} +.*data\.py:7"
+    row = r"^ +2 +4\.00 s .* waiting +100 % +█{20} +.*data\.py:7"
     assert re.search(row, stream.getvalue(), re.MULTILINE)
     assert re.search(r"^ +100 ms +3\.00 s +100 +4 +rank 2, 100% +allreduce in group 0 of ranks 0 to 3$",
                      stream.getvalue(), re.MULTILINE)  # fmt: skip
@@ -198,7 +206,7 @@ def test_ranks_that_are_rarely_late_are_seen_over_the_run(make_profile: MakeProf
     stream = io.StringIO()
     profile = job(make_profile, delays)
     render_report(profile, console=Console(file=stream, width=160), full=True)
-    (row,) = re.findall(r"^ +1 +1\.60 s.*waiting +100% (.*)/home", stream.getvalue(), re.MULTILINE)
+    (row,) = re.findall(r"^ +1 +1\.60 s.*waiting +100 % (.*)/home", stream.getvalue(), re.MULTILINE)
     assert row.strip(" ") == "    ".join("█" * 4)
 
 

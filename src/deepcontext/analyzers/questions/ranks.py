@@ -295,6 +295,8 @@ def _lateness(profile: Profile) -> _Lateness | None:
     elapsed_ns = profile.run.wall_ns // (profile.run.ranks or 1)
     if delays is None or delays.reason or elapsed_ns < source_locations.LEAST_TOTAL_NS:
         return None
+    if not ranks.by_rank(profile):  # the set-up of a job: what its ranks did is known of the whole
+        return None
     working_ns = _without_setup(profile, elapsed_ns)
     least = max(_LEAST_NS, _LEAST_SHARE * working_ns)
     # Not the mean, which several late ranks raise.
