@@ -93,6 +93,11 @@ def format_count(count: float | None) -> str:
     return _scaled(count, _COUNT_UNITS)
 
 
+def part_of(shown: int, count: int) -> str:
+    """Return ``" (8 of 1,250)"`` for a title, or "" if all rows are shown."""
+    return "" if shown == count else f" ({format_count(shown)} of {format_count(count)})"
+
+
 def format_flops(flops: float) -> str:
     """Return a number of floating-point operations as ``"1.23 GFLOP"``."""
     return _scaled(flops, _FLOP_UNITS)

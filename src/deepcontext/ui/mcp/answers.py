@@ -25,7 +25,8 @@ from deepcontext.ui.evidence import evidence
 from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.report.difference import difference_to_dict
 from deepcontext.ui.report.machine import report_to_dict
-from deepcontext.ui.report.machine_account import account_to_dict, basis_to_dict
+from deepcontext.ui.sections.account import account_to_dict, basis_to_dict
+from deepcontext.ui.sections.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +76,7 @@ class Answers:
             "file": file,
             "run": {name: report["run"][name] for name in _RUN},
             "basis": report["basis"],
-            "account": account_to_dict(profile, _MOST_PLACES),
+            "account": account_to_dict(View(profile, default_metric(profile), _MOST_PLACES)),
             "metric": report["metric"],
             "total": report["total"],
             **{name: report[name] for name in _REPORT},

@@ -4,9 +4,9 @@ Only lays out results: `deepcontext.profiler.summaries` computes everything that
 """
 
 from deepcontext.ui.report.machine import report_to_dict
-from deepcontext.ui.report.machine_processes import job_to_dict
 from deepcontext.ui.report.processes import print_process_summary, print_processes
 from deepcontext.ui.report.text import render_report, render_summary
+from deepcontext.ui.sections.jobs import job_to_dict
 
 __all__ = [
     "job_to_dict",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from deepcontext.analyzers.finding import Finding
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
+    from deepcontext.ui.sections.view import View
 
 _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 

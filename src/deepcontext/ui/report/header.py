@@ -26,6 +26,7 @@ from deepcontext.ui.format import (
 from deepcontext.ui.labels import figures, words
 from deepcontext.ui.rank_texts import ranks_fact
 from deepcontext.ui.report.gpu_sections import gpu_text
+from deepcontext.ui.sections.table import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.trust import CollectorReport, TrustReport
-    from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
+    from deepcontext.ui.sections.view import View
 
 _WARNING = "yellow"
 _END = {"exit": "ran to its end"}
@@ -212,7 +213,7 @@ def _operators(view: View) -> str:
     calls = sum(row.operator_calls for row in by_phase(profile))
     if not calls:
         return ""
-    text = f"{view.count(calls)} calls{view.each}, {view.time(operator_time(profile))} in them"
+    text = f"{view.text_of(calls, Unit.COUNT)} calls{view.each}, {view.time(operator_time(profile))} in them"
     share = wall_share(profile)
     if not share:
         return f"{text}, on several threads" if profile.run.wall_ns > 0 else text

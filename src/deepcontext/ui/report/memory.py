@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from deepcontext.profiler.summaries import memory as memory_summary
-from deepcontext.ui.format import (
-    Elide,
-    format_bytes,
-    format_count,
-    format_ns,
-    format_share,
-)
-from deepcontext.ui.report.sections import source_columns
-from deepcontext.ui.report.text_layout import Column
+from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
+from deepcontext.ui.report.tables import print_table
+from deepcontext.ui.sections import memory as tables
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.summaries.memory import GrownLine, MemoryUse, Pool
-    from deepcontext.ui.report.sections import View
+    from deepcontext.profiler.summaries.memory import MemoryUse, Pool
     from deepcontext.ui.report.text_layout import TextLayout
+    from deepcontext.ui.sections.view import View
 
 _ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "unknown"}
 _ROLE_STYLES: Final = {
@@ -51,8 +45,8 @@ def print_memory(layout: TextLayout, view: View) -> None:
     for pool in pools:
         _print_pool(layout, pool, use)
     for prefix in prefixes:
-        _print_holders(layout, view, prefix)
-        _print_growth(layout, view, prefix)
+        print_table(layout, tables.holders(view, prefix))
+        print_table(layout, tables.growth(view, prefix))
 
 
 def _print_pool(layout: TextLayout, pool: Pool, use: MemoryUse) -> None:
@@ -86,49 +80,3 @@ def _pool_text(pool: Pool, use: MemoryUse) -> str:
     if pool.reserved_peak_bytes:
         facts.insert(1, f"{format_bytes(pool.reserved_peak_bytes)} reserved by the cache")
     return ", ".join(facts)
-
-
-def _print_holders(layout: TextLayout, view: View, prefix: str) -> None:
-    table = memory_summary.held_at_peak(view.profile, prefix, view.limit)
-    if table is None or not table.total:
-        return
-    columns = (
-        Column("on device at peak" if prefix else "at peak"),
-        Column("share"),
-        *source_columns(rank=1),
-    )
-    cells = [
-        (
-            format_bytes(row.exclusive),
-            format_share(row.exclusive / table.total),
-            *view.source_cells(row),
-        )
-        for row in table.rows
-        if row.exclusive
-    ]
-    if cells:
-        layout.table(columns, cells)
-
-
-def _print_growth(layout: TextLayout, view: View, prefix: str) -> None:
-    grown = memory_summary.growth(view.profile, prefix, view.limit)
-    if not grown:
-        return
-    columns = (
-        Column("device memory grew" if prefix else "grew"),
-        Column("a step", rank=2),
-        Column("steps"),
-        Column("", Elide.END, rank=3),
-        *source_columns(rank=1),
-    )
-    layout.table(columns, [_growth_row(view, each) for each in grown])
-
-
-def _growth_row(view: View, grown: GrownLine) -> tuple[str, ...]:
-    return (
-        format_bytes(grown.size_bytes),
-        format_bytes(grown.size_bytes / grown.steps),
-        f"{grown.grown_steps} of {grown.steps}",
-        "leak?" if grown.is_steady else "",
-        *view.source_cells(grown),
-    )

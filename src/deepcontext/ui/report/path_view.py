@@ -14,13 +14,14 @@ from deepcontext.ui.format import (
     frame_label,
 )
 from deepcontext.ui.report.paths import exclusive_paths, inclusive_paths
+from deepcontext.ui.sections.table import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.ui.report.paths import PathRow, PathTree
-    from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
+    from deepcontext.ui.sections.view import View
 
 _KIND_STYLES: Final = {
     FrameKind.MODULE: "green",
@@ -99,7 +100,7 @@ class _TreePrinter:
         text += "" if tree.hidden_nodes == 1 else "s"
         # With a threshold, hidden values are part of a shown path's total, so only their count helps.
         if not tree.threshold:
-            value = self._view.value(tree.hidden_value)
+            value = self._view.text_of(tree.hidden_value, Unit.METRIC)
             text += f", {value} self, {format_share(tree.hidden_value / self._total)}"
         self._layout.line(text, "dim")
 
@@ -108,8 +109,8 @@ class _TreePrinter:
         total = int(self._inclusive[row.nodes[-1]])
         exclusive = int(self._exclusive[row.nodes[-1]])
         return (
-            f"{format_share(total / self._total):>9}{self._view.value(total):>10}"
-            f"{self._view.value(exclusive):>10}  "
+            f"{format_share(total / self._total):>9}{self._view.text_of(total, Unit.METRIC):>10}"
+            f"{self._view.text_of(exclusive, Unit.METRIC):>10}  "
         )
 
     def _chain(self, nodes: Sequence[int], room: int) -> Text:

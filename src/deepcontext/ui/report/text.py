@@ -14,17 +14,17 @@ from deepcontext.ui.account_texts import occasions_text, setup_text, steady_text
 from deepcontext.ui.format import format_count, format_ns
 from deepcontext.ui.report import (
     account,
-    below,
     gpu_sections,
     header,
     jax_sections,
     no_operators,
 )
-from deepcontext.ui.report.full import print_full
-from deepcontext.ui.report.overview import MOST_LINES, print_overview
+from deepcontext.ui.report.overview import MOST_LINES, print_full, print_overview
 from deepcontext.ui.report.processes import print_processes
-from deepcontext.ui.report.sections import View
+from deepcontext.ui.report.tables import print_rows
 from deepcontext.ui.report.text_layout import TextLayout
+from deepcontext.ui.sections import cpu
+from deepcontext.ui.sections.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,9 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         layout.prose(f"besides: {besides}", "bold", indent="")
     account.print_verdicts(layout, view)
     account.print_places(layout, view)
-    below.print_below_summary(layout, view)
+    if packages := cpu.packages(view):
+        layout.prose(packages.above, "bold", indent="")
+        print_rows(layout, packages)
     jax_sections.print_jax_summary(layout, view)
     gpu_sections.print_gpu_summary(layout, view)
     notes = () if calls else no_operators.notes(profile)

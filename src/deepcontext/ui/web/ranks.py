@@ -1,6 +1,6 @@
 """The ranks of a merged profile as the page shows them: what each did, who was late, what they exchanged.
 
-Says the same as the report's sections about ranks (`ui/report/ranks.py`). The values of each rank at the
+Says the same as the report's sections about ranks (`ui/sections/ranks.py`). The values of each rank at the
 largest paths are columns here.
 """
 

@@ -1,7 +1,7 @@
 """The roofline as the page shows it: points under a roof, with the sentences of the report.
 
-Figures are those of the report's sections about operations and efficiency (`ui/report/arithmetic.py`), and
-of operations of compiled programs (`ui/report/jax_sections.py`). The page places the points.
+Figures are those of the report's sections about operations and efficiency (`ui/sections/work.py`), and of
+operations of compiled programs (`ui/sections/jax.py`). The page places the points.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""Lay out a table of `deepcontext.ui.sections` on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deepcontext.profiler.summaries.phases import PHASES
+from deepcontext.ui.format import part_of
+from deepcontext.ui.report import text_layout
+from deepcontext.ui.report.phases import OTHER, phase_mix
+from deepcontext.ui.sections.table import Unit
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from deepcontext.ui.report.text_layout import TextLayout
+    from deepcontext.ui.sections.table import Column, Table
+
+
+def print_table(layout: TextLayout, table: Table | None) -> None:
+    """Print a table without the columns that are empty in all rows; nothing for one without content."""
+    if table is None or not (table.rows or table.above):
+        return
+    if table.title:
+        shown = part_of(len(table.rows), table.count) if table.rows else ""
+        layout.title(f"{table.title}{shown}{table.of}", table.note)
+    if table.above:
+        layout.prose(table.above)
+    print_rows(layout, table)
+    if table.below:
+        layout.prose(table.below, "dim")
+
+
+def print_rows(layout: TextLayout, table: Table) -> None:
+    """Print the columns and rows alone."""
+    columns = [column for column in table.columns if not _is_empty(table, column)]
+    if columns:
+        layout.table(
+            [text_layout.Column(each.heading, each.unit.elide, each.rank) for each in columns],
+            [
+                [_cell(layout, table, column.of(row), column.unit) for column in columns]
+                for row in table.rows
+            ],
+        )
+
+
+def _cell(layout: TextLayout, table: Table, value: Any, unit: Unit) -> str | Text:
+    if unit is Unit.PHASES:
+        return phase_mix(layout, [value.get(phase.label, 0) for phase in PHASES])
+    if unit is Unit.HISTORY:
+        return layout.columns(value, 1)
+    return table.text_of(value, unit, layout.glyphs)
+
+
+def _is_empty(table: Table, column: Column) -> bool:
+    values = [column.of(row) for row in table.rows]
+    if column.unit is Unit.PHASES:  # a bar of one phase carries no information
+        return not any(part and name != OTHER for value in values for name, part in value.items())
+    if column.unit is Unit.HISTORY:
+        return not any(map(any, values))
+    return all(table.text_of(value, column.unit) in {"", "-"} for value in values)
