@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from deepcontext.profiler.summaries.account import Cause, Place
+from deepcontext.profiler.summaries.native_callees import Callee
+from deepcontext.ui.account_texts import causes_text
 from deepcontext.ui.report.sections import SECTIONS
 from deepcontext.ui.report.tables import print_table
 from deepcontext.ui.report.text_layout import TextLayout
@@ -73,6 +76,14 @@ def test_a_share_of_nothing_is_not_known() -> None:
     assert share("n", 4).of({"n": 1}) == 0.25
     assert share("n", 0).of({"n": 1}) is None
     assert share("n", 4).of({"n": 0}) is None
+
+
+def test_a_long_native_name_leaves_room_for_the_other_columns() -> None:
+    callee = Callee("pybind11::initialize<" + "torch::jit::" * 40 + "::_FUN", 8, ())
+    place = Place(None, 8, ((Cause.NATIVE, 8),), 0, (callee,))
+    text = causes_text(place)
+    assert len(text) == 32
+    assert text.endswith("::_FUN")
 
 
 def test_attributes_are_picked_as_json() -> None:

@@ -9,7 +9,14 @@ from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.occasions import OccasionKind
 from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
-from deepcontext.ui.format import format_count, format_ns, format_share, shorten_path
+from deepcontext.ui.format import (
+    ASCII,
+    elide,
+    format_count,
+    format_ns,
+    format_share,
+    shorten_path,
+)
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
@@ -53,6 +60,8 @@ GROUPS: Final[tuple[tuple[str, tuple[Cause, ...]], ...]] = (
     ("waiting", (*WAITS, Cause.PROCESSOR)),
     ("unknown", (Cause.UNKNOWN,)),
 )
+# Names of C++ functions have hundreds of characters.
+_LONGEST_NAME: Final = 32
 _WAITS_FOR: Final = {
     Cause.DEVICE: "for the device",
     Cause.DATA: "for data",
@@ -248,11 +257,15 @@ def causes_text(place: Place, most: int = 2) -> str:
     whole = sum(value for _, value in causes)
     largest = sorted(causes, key=lambda item: -item[1])[:most]
     names = [
-        (leading_callee(place) if cause in _RUNNING else "") or CAUSE_NAMES[cause]
+        (_callee(place) if cause in _RUNNING else "") or CAUSE_NAMES[cause]
         for cause, value in largest
         if value >= whole / 5
     ]
     return ", ".join(dict.fromkeys(names))
+
+
+def _callee(place: Place) -> str:
+    return elide(leading_callee(place), _LONGEST_NAME, ASCII)
 
 
 def leading_callee(place: Place) -> str:
