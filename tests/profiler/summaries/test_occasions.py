@@ -17,7 +17,7 @@ from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.occasions import OccasionKind
 from deepcontext.profiler.summaries.slow_steps import slow_steps
 from deepcontext.ui.account_texts import occasions_text
-from deepcontext.ui.report.machine_account import basis_to_dict
+from deepcontext.ui.sections.account import basis_to_dict
 
 if TYPE_CHECKING:
     from deepcontext.profiler.summaries.occasions import Occasion
