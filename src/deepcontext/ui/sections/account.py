@@ -122,9 +122,10 @@ def basis_to_dict(profile: Profile) -> dict[str, Any]:
 def _occasion(occasion: Occasion) -> dict[str, Any]:
     return {
         "kind": occasion.kind.value,
-        **picked(occasion, "name", "steps", "period", "time_ns", kept_steps="numbers"),
+        "name": occasion.name,
         "file": occasion.frame.file if occasion.frame else "",
         "line": occasion.frame.line if occasion.frame else 0,
+        **picked(occasion, "steps", "period", kept_steps="numbers", time_ns="time_ns"),
     }
 
 
