@@ -72,6 +72,7 @@ def test_all_steps_have_times_and_kept_ones_a_reason(profile: Profile) -> None:
     slow, usual = answer.steps
     assert (slow.number, slow.duration_ns, slow.why) == (7, 2000, "among the slowest")
     assert slow.cause == "1.40 us more than usual: train.py:7"
+    assert slow.paths[0] == "1.40 us: train.py:7 > model > aten::linear"
     assert usual.why == "chosen at random"
 
 

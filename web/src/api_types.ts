@@ -317,13 +317,14 @@ export interface StepPart {
   maximum_ns: number;
 }
 
-/** A step that was kept whole; `cause` says where it took most more time than usual. */
+/** A step that was kept whole. `cause` says where it took most more time than usual, `paths` which call paths did, the first one most. */
 export interface KeptStep {
   number: number;
   begin_ns: number;
   duration_ns: number;
   why: string;
   cause: string;
+  paths: string[];
 }
 
 /** The times of all steps but the first, in order, and the steps that were kept. */

@@ -8,7 +8,7 @@ import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.run_info import RunInfo
-from deepcontext.profiler.summaries.kept_steps import causes
+from deepcontext.profiler.summaries.kept_steps import causes, path_excesses
 from tests.kept_steps import lane, step, with_steps
 
 if TYPE_CHECKING:
@@ -45,6 +45,17 @@ def test_the_line_with_most_more_time_is_named(profile: Profile) -> None:
     (cause,) = causes(made, made.exemplars[2:])
     assert cause.line == FRAMES[4]
     assert (cause.own_ns, cause.usual_ns, cause.pause) == (320, 20, None)
+
+
+def test_paths_are_ranked_by_what_they_take_more_than_usual(profile: Profile) -> None:
+    spans = [(LINEAR, 10, 70), (ADDMM, 15, 40), (ADD, 90, 220)]
+    made = with_steps(profile, usual(1), usual(2), step(3, 300, 700, [lane(spans)]))
+    found = path_excesses(made, made.exemplars[2])
+    assert [(each.node, each.own_ns, each.usual_ns) for each in found] == [
+        (ADD, 220, 20),
+        (LINEAR, 30, 10),
+    ]
+    assert path_excesses(made, made.exemplars[0]) == []
 
 
 def test_a_pause_lies_between_two_lines(profile: Profile) -> None:

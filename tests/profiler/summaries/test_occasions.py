@@ -17,6 +17,7 @@ from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.occasions import OccasionKind
 from deepcontext.profiler.summaries.slow_steps import slow_steps
 from deepcontext.ui.account_texts import occasions_text
+from deepcontext.ui.cli.app import main
 from deepcontext.ui.sections.account import basis_to_dict
 
 if TYPE_CHECKING:
@@ -159,6 +160,15 @@ def test_a_late_compilation_is_no_cost_of_a_step(compiles: Profile) -> None:
     assert account(basis.rest).of(Cause.COMPILING) >= found.time_ns
     evaluation = _only(compiles, OccasionKind.EVALUATION)
     assert (evaluation.name, evaluation.steps) == ("jit(evaluate)", 1)
+
+
+def test_the_paths_of_the_slowest_step_are_ranked(
+    compiles: Profile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--steps", compiles.source]) == 0
+    said = capsys.readouterr().out
+    paths = said.partition("Why step 40 is slow")[2].partition("Windows")[0]
+    assert "train.py:25 > jit(evaluate) > jax: compiling" in paths
 
 
 def test_without_kept_steps_nothing_is_occasional(evaluates: Profile) -> None:

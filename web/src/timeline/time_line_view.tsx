@@ -60,6 +60,16 @@ export function TimeLineView() {
         </label>
         <span>{chosen.cause}</span>
       </div>
+      {chosen.paths.length > 0 && (
+        <details>
+          <summary>Call paths with most more time than usual</summary>
+          <ol>
+            {chosen.paths.map((each) => (
+              <li key={each}>{each}</li>
+            ))}
+          </ol>
+        </details>
+      )}
       <OneStep key={`${file} ${chosen.number}`} number={chosen.number} query={query} />
     </div>
   );

@@ -1,4 +1,4 @@
-"""Why a kept step took longer than usual: the line, or the pause between operators, with most more time.
+"""Why a kept step took longer than usual: the line, path, or pause between operators with most more time.
 
 From the spans of threads. What a thread does between operators is known from samples only, which belong to
 no step: such time is a pause, between two lines.
@@ -6,15 +6,16 @@ no step: such time is a pause, between two lines.
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deepcontext.profiler.model.exemplars import ExemplarReason
+from deepcontext.profiler.model.grouping import NO_GROUP
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.lines import nearest_user
+from deepcontext.profiler.summaries.lines import UserLines, nearest_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
-
-    # File and line of the user's code.
-    Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,31 @@ class Cause:
     pause: tuple[Frame | None, Frame | None] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PathExcess:
+    """A call path, and its time in a step.
+
+    Attributes:
+        node: its last node.
+        own_ns: time there in this step, without deeper operators.
+        usual_ns: median of the same over the steps that were chosen at random.
+    """
+
+    node: int
+    own_ns: int
+    usual_ns: int
+
+    @property
+    def excess_ns(self) -> int:
+        """How much more the step took there than a usual one."""
+        return self.own_ns - self.usual_ns
+
+
 @dataclass(slots=True)
 class _Parts:
-    """The time of one step: operators by line, and the pauses between operators."""
+    """The time of one step: operators by node, shape (nodes,), and the pauses between operators."""
 
-    lines: dict[Place | None, int] = field(default_factory=dict)
-    frames: dict[Place | None, Frame | None] = field(default_factory=dict)
+    own: Ints
     paused_ns: int = 0
     longest: tuple[Frame | None, Frame | None] = (None, None)
 
@@ -67,28 +84,53 @@ def slowest_kept(profile: Profile) -> list[Exemplar]:
 
 def causes(profile: Profile, exemplars: Sequence[Exemplar]) -> list[Cause]:
     """Return the cause of each of these steps, compared with the random ones."""
-    random = [each for each in profile.exemplars if ExemplarReason.RANDOM in each.reasons]
-    parts = {each.number: _parts(profile, each) for each in {*random, *exemplars}}
-    return [
-        _cause(parts[each.number], [parts[other.number] for other in random if other != each])
-        for each in exemplars
-    ]
+    return [_cause(profile, each) for each in exemplars]
 
 
-def _cause(parts: _Parts, usual: Sequence[_Parts]) -> Cause:
-    def median(values: Sequence[int]) -> int:
-        return round(statistics.median(values)) if values else 0
+def path_excesses(profile: Profile, exemplar: Exemplar) -> list[PathExcess]:
+    """Return the paths that take more time in a step than in a usual one, most more first."""
+    own = _parts(profile, exemplar).own
+    usual = _median([each.own for each in _usual(profile, exemplar)], own)
+    order = np.argsort(usual - own, kind="stable")
+    found = (PathExcess(node, int(own[node]), int(usual[node])) for node in order.tolist())
+    return list(itertools.takewhile(lambda each: each.excess_ns > 0, found))
 
-    paused = median([each.paused_ns for each in usual])
-    found = [Cause(None, parts.paused_ns, paused, parts.longest)]
-    for place, own_ns in parts.lines.items():
-        usual_ns = median([each.lines.get(place, 0) for each in usual])
-        found.append(Cause(parts.frames[place], own_ns, usual_ns))
-    return max(found, key=lambda each: each.own_ns - each.usual_ns)
+
+def _usual(profile: Profile, exemplar: Exemplar) -> list[_Parts]:
+    """Return the steps that were kept at random, without this one."""
+    random = (each for each in profile.exemplars if ExemplarReason.RANDOM in each.reasons)
+    return [_parts(profile, each) for each in random if each != exemplar]
+
+
+def _median(rows: Sequence[Ints], like: Ints) -> Ints:
+    return np.rint(np.median(rows, axis=0)).astype(np.int64) if rows else np.zeros_like(like)
+
+
+def _cause(profile: Profile, exemplar: Exemplar) -> Cause:
+    lines, usual = UserLines.of(profile), _usual(profile, exemplar)
+
+    def by_line(parts: _Parts) -> Ints:
+        """Return the time by line, then without a line, then of pauses."""
+        outside = parts.own[lines.of_node == NO_GROUP].sum()
+        return np.append(lines.sums(parts.own), [outside, parts.paused_ns])
+
+    parts = _parts(profile, exemplar)
+    own = by_line(parts)
+    common = _median([by_line(each) for each in usual], own)
+    pause = len(own) - 1
+    most = int(np.argmax(np.roll(own - common, 1))) - 1  # a pause before lines with as much
+    most = pause if most < 0 else most
+    frame = lines.frame_of(profile, most) if most < pause - 1 else None
+    between = parts.longest if most == pause else None
+    return Cause(frame, int(own[most]), int(common[most]), between)
 
 
 def _parts(profile: Profile, exemplar: Exemplar) -> _Parts:
-    parts = _Parts()
+    return profile.once(("kept step", exemplar.place), lambda: _computed(profile, exemplar))
+
+
+def _computed(profile: Profile, exemplar: Exemplar) -> _Parts:
+    parts = _Parts(np.zeros(len(profile.tree), np.int64))
     nearest = nearest_user(profile)
 
     def line(node: int) -> Frame | None:
@@ -97,11 +139,7 @@ def _parts(profile: Profile, exemplar: Exemplar) -> _Parts:
 
     lanes = [lane for lane in profile.lanes(exemplar) if lane.device is None]
     for lane in lanes:
-        for node, own_ns in zip(lane.node.tolist(), _exclusive(lane).tolist(), strict=True):
-            frame = line(node)
-            place = None if frame is None else (frame.file, frame.line)
-            parts.lines[place] = parts.lines.get(place, 0) + own_ns
-            parts.frames[place] = frame
+        np.add.at(parts.own, lane.node, _exclusive(lane))
     _add_pauses(parts, exemplar, lanes, line)
     return parts
 

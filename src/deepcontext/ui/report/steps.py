@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries.kept_steps import causes
+from deepcontext.profiler.summaries.kept_steps import causes, path_excesses, slowest_kept
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
 from deepcontext.ui.format import Elide, format_count, format_ns
 from deepcontext.ui.report.text_layout import Column, TextLayout
-from deepcontext.ui.step_texts import cause_texts
+from deepcontext.ui.step_texts import cause_texts, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +48,7 @@ def render_steps(profile: Profile, *, console: Console, warmup: int | None = Non
     _print_times(layout, history)
     layout.title("Slowest steps")
     _print_slowest(layout, profile, history.slowest[:_SHOWN])
+    _print_paths(layout, profile)
     if windows:
         layout.title("Windows", "parts of the run for --window")
         _print_windows(layout, windows)
@@ -78,6 +79,29 @@ def _print_slowest(layout: TextLayout, profile: Profile, slowest: Sequence[SlowS
             found = reasons.get(each.number)
             row.extend(cause_texts(found, profile.run.cwd) if found else ("-", "no time line"))
     layout.table(columns, rows)
+
+
+def _print_paths(layout: TextLayout, profile: Profile) -> None:
+    """Print the paths that made the slowest kept step slow."""
+    for slowest in slowest_kept(profile)[:1]:
+        found = path_excesses(profile, slowest)[:_SHOWN]
+        if not found:
+            return
+        layout.title(
+            f"Why step {format_count(slowest.number)} is slow",
+            "call paths with most more time than in the steps kept at random",
+        )
+        layout.table(
+            [Column("more than usual"), Column("usual"), Column("path", elide=Elide.MIDDLE)],
+            [
+                [
+                    format_ns(each.excess_ns),
+                    format_ns(each.usual_ns),
+                    path_text(profile, each.node),
+                ]
+                for each in found
+            ],
+        )
 
 
 def sparkline(history: StepHistory, bars: str = _BARS) -> str:

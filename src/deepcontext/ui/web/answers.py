@@ -424,13 +424,17 @@ class StepPart:
 
 @dataclass(frozen=True, slots=True)
 class KeptStep:
-    """A step that was kept whole; `cause` says where it took most more time than usual."""
+    """A step that was kept whole.
+
+    `cause` says where it took most more time than usual, `paths` which call paths did, the first one most.
+    """
 
     number: int
     begin_ns: int
     duration_ns: int
     why: str
     cause: str
+    paths: list[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ import numpy as np
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.kept_steps import causes, slowest_kept
+from deepcontext.profiler.summaries.kept_steps import causes, path_excesses, slowest_kept
 from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
 from deepcontext.profiler.views.layers import LAYER_OF_KIND
-from deepcontext.ui.format import shorten_path
-from deepcontext.ui.step_texts import cause_texts, lane_name, why_kept
+from deepcontext.ui.format import format_ns, shorten_path
+from deepcontext.ui.step_texts import cause_texts, lane_name, path_text, why_kept
 from deepcontext.ui.web.answers import (
     ErrorAnswer,
     KeptStep,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 # Spans of all steps in a page's own file, about 8 bytes each.
 MOST_SPANS: Final = 60_000
+_MOST_PATHS: Final = 5
 _NOT_HERE: Final = (
     "this step is not in the file, which has room for the slowest ones; open the profile itself with "
     "'deepcontext view'"
@@ -59,6 +60,10 @@ def time_line(profile: Profile) -> TimeLineAnswer:
                 duration_ns=exemplar.duration_ns,
                 why=why_kept(exemplar),
                 cause=_cause(cause, profile.run.cwd),
+                paths=[
+                    f"{format_ns(each.excess_ns)}: {path_text(profile, each.node)}"
+                    for each in path_excesses(profile, exemplar)[:_MOST_PATHS]
+                ],
             )
             for exemplar, cause in zip(exemplars, causes(profile, exemplars), strict=True)
         ],
