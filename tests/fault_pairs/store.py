@@ -27,7 +27,7 @@ from tests.fault_pairs.judging import path_of
 from tests.fault_pairs.pairs import HERE, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 PROFILES: Final = HERE / "profiles"
 _INDEX = """# Written by store.py: the profiles beside this file, of the programs in ../programs.
@@ -46,9 +46,13 @@ cpu_count = {cpu_count}
 def portable(profile: Profile, folder: Path) -> Profile:
     """Return a profile without the machine's names, and with its files below /pairs, /venv and /python."""
     places = {str(folder): "/pairs", str(HERE.parents[1]): "/deepcontext"}
-    places |= {sys.prefix: "/venv", sys.base_prefix: "/python"}
+    return moved(profile, places | {sys.prefix: "/venv", sys.base_prefix: "/python"})
 
-    def moved(text: str) -> str:
+
+def moved(profile: Profile, places: Mapping[str, str]) -> Profile:
+    """Return a profile without the machine's names, and with its folders at other places."""
+
+    def move(text: str) -> str:
         for here, there in sorted(places.items(), key=lambda place: -len(place[0])):
             text = text.replace(here, there)
         return text
@@ -57,41 +61,41 @@ def portable(profile: Profile, folder: Path) -> Profile:
     collectors = [
         dataclasses.replace(
             each,
-            reason=moved(each.reason),
-            details={name: moved(text) for name, text in each.details.items()},
+            reason=move(each.reason),
+            details={name: move(text) for name, text in each.details.items()},
         )
         for each in trust.collectors
     ]
     return dataclasses.replace(
         profile,
-        frames=dataclasses.replace(frames, strings=[moved(each) for each in frames.strings]),
+        frames=dataclasses.replace(frames, strings=[move(each) for each in frames.strings]),
         run=dataclasses.replace(
             run,
-            command=tuple(map(moved, run.command)),
-            script=moved(run.script),
-            cwd=moved(run.cwd),
+            command=tuple(map(move, run.command)),
+            script=move(run.script),
+            cwd=move(run.cwd),
             platform="",
             hostname="",
             pid_space="",
         ),
         trust=dataclasses.replace(
-            trust, collectors=tuple(collectors), notes=tuple(map(moved, trust.notes))
+            trust, collectors=tuple(collectors), notes=tuple(map(move, trust.notes))
         ),
-        sections={name: _moved(name, content, moved) for name, content in profile.sections.items()},
+        sections={name: _moved(name, content, move) for name, content in profile.sections.items()},
     )
 
 
-def _moved(name: str, content: bytes, moved: Callable[[str], str]) -> bytes:
+def _moved(name: str, content: bytes, move: Callable[[str], str]) -> bytes:
     """Return a section with other paths: JSON, of a merged profile with columns or compressed."""
     if name in job_sections.ALL:
         packed = unpack(content, name)
-        facts = json.loads(moved(json.dumps(packed.facts)))
+        facts = json.loads(move(json.dumps(packed.facts)))
         for row in facts.get("rows", ()):
             row["hostname"] = ""
         return pack(facts, packed.columns)
     if name in rank_collectives.JOINED:
-        return zlib.compress(moved(zlib.decompress(content).decode()).encode())
-    return moved(content.decode()).encode() if content[:1] in {b"{", b"["} else content
+        return zlib.compress(move(zlib.decompress(content).decode()).encode())
+    return move(content.decode()).encode() if content[:1] in {b"{", b"["} else content
 
 
 def store(folder: Path) -> None:

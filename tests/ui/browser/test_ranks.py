@@ -88,9 +88,7 @@ def of_rank(run: Path) -> list[Profile]:
 @pytest.fixture(scope="session")
 def basis(of_rank: list[Profile]) -> Basis:
     """Return the part of the job that the page shows."""
-    found = basis_of(merge({str(rank): profile for rank, profile in enumerate(of_rank)}))
-    assert found.part is Part.STEADY
-    return found
+    return basis_of(merge({str(rank): profile for rank, profile in enumerate(of_rank)}))
 
 
 @pytest.fixture(scope="session")
@@ -99,8 +97,10 @@ def together(basis: Basis) -> Profile:
 
 
 @pytest.fixture(scope="session")
-def parts(of_rank: list[Profile]) -> list[Profile]:
-    """Return each rank's part of the steady state."""
+def parts(of_rank: list[Profile], basis: Basis) -> list[Profile]:
+    """Return each rank's part of what the page shows; a slow machine has no steady state."""
+    if basis.part is Part.RUN:
+        return of_rank
     steps = common_steps([steady_steps(profile) for profile in of_rank])
     assert steps is not None
     return [divided(profile, steps)[1] for profile in of_rank]
@@ -270,7 +270,7 @@ def test_the_strip_has_the_values_of_each_ranks_own_profile(
             if path and path[-1][2].endswith("job.py")
         })
     wanted = max(found[0], key=lambda path: found[0][path])
-    expected = [each.get(wanted, 0) / basis.steps for each in found]
+    expected = [each.get(wanted, 0) / (basis.steps or 1) for each in found]
     node = nodes_by_path(together)[wanted][0]
     for place in ("", "&pivot=none"):
         page.go(f"view=flame&metric=elapsed_time_ns&library=1&lines=1&zoom={node}{place}")
@@ -310,7 +310,9 @@ def test_boxes_are_coloured_by_spread(page: Opened, parts: list[Profile], basis:
     page.page.wait_for_selector(".legend-line:has-text('equal on all ranks')")
     assert "pivot=none" in page.page.url
     canvas = page.page.locator("canvas")
-    totals = [int(profile.exclusive("elapsed_time_ns").sum()) / basis.steps for profile in parts]
+    totals = [
+        int(profile.exclusive("elapsed_time_ns").sum()) / (basis.steps or 1) for profile in parts
+    ]
     part = RANKS * max(totals) / sum(totals) - 1
     low, high = (0xEB, 0xE7, 0xDA), (0xF0, 0x92, 0x5A)
     colour = [round(a + (b - a) * part) for a, b in zip(low, high, strict=True)]
