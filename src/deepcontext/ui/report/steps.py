@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.profiler.summaries.kept_steps import causes, path_excesses, slowest_kept
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
-from deepcontext.ui.format import Elide, format_count, format_ns
+from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
 from deepcontext.ui.report.text_layout import Column, TextLayout
 from deepcontext.ui.step_texts import cause_texts, path_text
 
@@ -42,7 +42,9 @@ def render_steps(profile: Profile, *, console: Console, warmup: int | None = Non
         why = f"a step is {rule.explain()}" if rule else "it is of an older version, or merged"
         layout.prose(f"no times of steps in this profile: {why}")
         return
-    place = f", called at {rule.file}:{rule.line}" if rule.line else ""
+    place = (
+        f", called at {shorten_path(rule.file, profile.run.cwd)}:{rule.line}" if rule.line else ""
+    )
     layout.prose(f"a step is {rule.explain()}{place}; {format_count(rule.count)} steps ended")
     layout.title("Times of steps", "without the first one, whose beginning is not known")
     _print_times(layout, history)
