@@ -21,6 +21,7 @@ from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import by_lateness
+from deepcontext.ui.format import format_bytes, format_ns
 from deepcontext.ui.web.about import about
 from deepcontext.ui.web.app import ViewSettings, create_app
 from deepcontext.ui.web.one_file import page_data
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.ui.web.answers import TableAnswer
     from tests.conftest import MakeProfile
 
 
@@ -73,6 +75,11 @@ def unpacked(packed: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return described["header"], arrays
 
 
+def shown(table: TableAnswer) -> list[dict[str, Any]]:
+    headings = [each.heading for each in table.columns]
+    return [dict(zip(headings, row, strict=True)) for row in table.rows]
+
+
 def test_times_are_those_of_the_report_and_parts_add_up() -> None:
     profile = joined(made_ranks(3))
     answer = ranks_answer(profile)
@@ -88,7 +95,9 @@ def test_times_are_those_of_the_report_and_parts_add_up() -> None:
         assert min(shown.parts_ns) >= 0
     assert len(answer.parts) == 4
     expected = rank_summary.uneven_lines(profile, 10)
-    assert [tuple(line.by_rank_ns) for line in answer.lines] == [each.by_rank for each in expected]
+    assert [row[0] for row in answer.lines.rows] == [
+        pytest.approx([value / max(each.by_rank) for value in each.by_rank]) for each in expected
+    ]
 
 
 def test_loading_data_is_a_part_of_its_own(make_profile: MakeProfile) -> None:
@@ -133,15 +142,15 @@ def test_many_ranks_are_the_slowest_typical_ones_and_a_histogram() -> None:
 def test_the_head_counts_ranks_and_hosts(count: int, fact: str) -> None:
     answer = ranks_answer(joined(made_ranks(count)))
     assert answer.fact == fact
-    assert ("only one rank" in answer.late_note) == (count == 1)
+    assert ("only one rank" in answer.late.note) == (count == 1)
 
 
 def test_few_joined_ranks_are_listed_each() -> None:
     answer = ranks_answer(joined(made_ranks(4)))
     assert [row.rank for row in answer.rows] == [0, 1, 2, 3]
     assert answer.bins is None
-    assert "no rank recorded single collectives" in answer.late_note
-    assert answer.exchanges_note == answer.late_note
+    assert "no rank recorded single collectives" in answer.late.note
+    assert answer.exchanges.note == answer.late.note
 
 
 def test_kept_values_add_up_to_those_of_each_rank() -> None:
@@ -166,20 +175,18 @@ def test_late_ranks_and_communication_are_those_of_the_report(make_profile: Make
     answer = ranks_answer(profile)
     found = by_lateness(profile)
     assert found is not None
-    assert [
-        (row.rank, row.caused_ns, row.waited_ns, row.collective_ns, tuple(row.over_time_ns))
-        for row in answer.late
-    ] == [
-        (row.rank, row.caused_ns, row.waiting_ns, row.total_ns, row.over_time_ns)
-        for row in found.rows
-    ]
-    assert answer.late[1].caused_ns > 0
-    assert answer.late_note.startswith("from all 40 collectives; ")
-    (exchange,) = answer.exchanges
+    over_time = [(row.rank, tuple(row.over_time_ns)) for row in answer.late_over_time]
+    assert over_time == [(row.rank, row.over_time_ns) for row in found.rows]
+    late = shown(answer.late)
+    assert [row["rank"] for row in late] == ["1", "0"]
+    assert late[0]["made others wait"] == format_ns(found.rows[1].caused_ns)
+    assert late[1]["waited"] == format_ns(found.rows[0].waiting_ns)
+    assert answer.late.note.startswith("from all 40 collectives; ")
+    (exchange,) = shown(answer.exchanges)
     (expected,) = by_operation(profile)
-    assert exchange.bytes == 40 * 4096
-    assert exchange.transfer_ns == expected.transfer_ns
-    assert exchange.group == "group 0 of ranks 0, 1"
+    assert exchange["bytes"] == format_bytes(40 * 4096)
+    assert exchange["transfer"] == format_ns(expected.transfer_ns)
+    assert str(exchange["operation"]).endswith(" in group 0 of ranks 0, 1")
     assert answer.rows[0].waited_ns == found.rows[0].waiting_ns
 
 
@@ -192,14 +199,14 @@ def test_a_job_without_late_ranks_says_why(
 ) -> None:
     rows = [[(0, 10, 1)], [(0, 20, 1)]]
     answer = ranks_answer(job(make_profile, *rows, content=content))
-    assert answer.late == []
-    assert reason in answer.late_note
-    assert reason in answer.exchanges_note
+    assert answer.late.rows == answer.late_over_time == []
+    assert reason in answer.late.note
+    assert reason in answer.exchanges.note
 
 
 def test_ranks_without_collectives_say_so() -> None:
     answer = ranks_answer(joined(made_ranks(2)))
-    assert "no rank recorded single collectives" in answer.late_note
+    assert "no rank recorded single collectives" in answer.late.note
 
 
 def test_server_and_file_have_the_same_ranks_and_only_merged_profiles_have_them() -> None:

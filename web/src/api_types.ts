@@ -205,41 +205,24 @@ export interface LinePlace {
   line: number;
 }
 
-/** How long one rank made the others wait, in all and by parts of the run; see `RankDelays`. `doing` and `place` say what it did mostly, `share` how much of the delay that is. */
+/** A column; numbers are aligned to the right. */
+export interface TableColumn {
+  heading: string;
+  is_number: boolean;
+}
+
+/** A table of `deepcontext.ui.sections`: a cell is text, a `LinePlace`, or bars as parts of 1. Without rows, the note says why. */
+export interface TableAnswer {
+  title: string;
+  note: string;
+  columns: TableColumn[];
+  rows: unknown[][];
+}
+
+/** How long one rank made the others wait, by parts of the run; see `RankDelays`. */
 export interface LateRank {
   rank: number;
-  caused_ns: number;
-  error_ns: number;
-  longest_ns: number;
-  waited_ns: number;
-  collective_ns: number;
   over_time_ns: number[];
-  doing: string;
-  share: number;
-  place: LinePlace;
-}
-
-/** What one operation exchanged in one group; see `Exchange`. `last` came last most often. */
-export interface ExchangeRow {
-  operation: string;
-  group: string;
-  members: number;
-  size_bytes: number;
-  calls: number;
-  bytes: number;
-  transfer_ns: number;
-  waiting_ns: number;
-  bytes_per_s: number;
-  bus_bytes_per_s: number;
-  exposed_share: number;
-  last: string;
-}
-
-/** A line that takes some ranks longer than others; `by_rank_ns` in the order of the ranks. */
-export interface RankLine {
-  function: string;
-  place: LinePlace;
-  by_rank_ns: number[];
 }
 
 /** The ranks of a merged profile. The notes say what figures are, or why there are none. `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms: code c is exp((c - 1) * `step`), 0 is none. */
@@ -251,12 +234,10 @@ export interface RanksAnswer {
   rows: RankTimes[];
   bins: RankBins | null;
   collectives_note: string;
-  late: LateRank[];
-  late_note: string;
-  exchanges: ExchangeRow[];
-  exchanges_note: string;
-  lines: RankLine[];
-  lines_note: string;
+  late_over_time: LateRank[];
+  late: TableAnswer;
+  exchanges: TableAnswer;
+  lines: TableAnswer;
   metrics: string[];
   step: number;
 }

@@ -199,13 +199,11 @@ def test_late_ranks_and_communication_are_those_of_the_report(
     assert rank_texts.late_text(late) in page.text("main")
     rows = page.page.locator("[aria-label='Late ranks'] tbody tr")
     for number, row in enumerate(sorted(late.rows, key=lambda each: -each.caused_ns)):
-        assert cells(rows.nth(number))[:3] == [
-            str(row.rank),
-            shown(row.caused_ns),
-            shown(row.longest_ns),
-        ]
+        found = cells(rows.nth(number))
+        assert found[:2] == [str(row.rank), shown(row.caused_ns)]
+        assert shown(row.longest_ns) in found
     worst = cells(rows.first)
-    assert re.fullmatch(r"job\.py:\d+", worst[-1])
+    assert any(re.fullmatch(r"job\.py:\d+", text) for text in worst)
     exchanges = by_operation(together)
     rows = page.page.locator("[aria-label='Communication'] tbody tr")
     assert rows.count() == len(exchanges) > 0
@@ -213,11 +211,9 @@ def test_late_ranks_and_communication_are_those_of_the_report(
     assert sized  # torch's flight recorder knows sizes
     for number, each in enumerate(exchanges):
         found = cells(rows.nth(number))
-        assert found[0] == each.operation
-        assert rank_texts.group_text(each) in found
+        assert found[-1] == f"{rank_texts.sized_text(each)} in {rank_texts.group_text(each)}"
         assert format_ns(each.transfer_ns) in found
         if each.size_bytes:
-            assert format_bytes(each.size_bytes) in found
             assert format_bytes(each.calls * each.size_bytes) in found
             assert format_rate(each.bus_bytes_per_s) in found
 

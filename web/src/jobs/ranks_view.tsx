@@ -1,17 +1,15 @@
 // The ranks of a job: what each did, who was late and when, what they exchanged, and the lines that differ.
 
 import type { ComponentChildren } from "preact";
-import type { ExchangeRow, LinePlace, RankBins, RanksAnswer, RankTimes } from "../api_types";
+import type { RankBins, RanksAnswer, RankTimes, TableAnswer } from "../api_types";
 import { type Column, PlainTable, time } from "../parts/plain_table";
 import { usePromise } from "../parts/use_promise";
-import { Empty, formatCount, formatTime, formatValue, go, place, source, Waiting } from "../shared";
+import { Empty, formatCount, formatTime, formatValue, place, source, Waiting } from "../shared";
+import { AnswerTable } from "./answer_table";
 import { HeatMap } from "./heat_map";
 import { opener } from "./open_rank";
-import { Bars, Pointed, tallest } from "./pointed";
+import { Bars, Pointed } from "./pointed";
 import { Legend, type Part, Stack, timeColors } from "./stack";
-
-/** Bars of a small picture. */
-const MOST_SMALL = 60;
 
 export function RanksView() {
   const { file } = place.value;
@@ -19,35 +17,21 @@ export function RanksView() {
   if (!known) return <Waiting />;
   const { value: answer, error } = known;
   if (!answer) return <Empty title="The ranks cannot be shown">{error}</Empty>;
-  const late = [...answer.late].sort((a, b) => b.caused_ns - a.caused_ns);
   return (
     <div class="page scroll processes" tabIndex={0} role="region" aria-label="Ranks">
       <Section title="Ranks" more={answer.fact} note={answer.note}>
         <Times answer={answer} />
       </Section>
-      <Section title="Late ranks" note={answer.late_note}>
-        {late.length > 0 && (
-          <>
-            <p class="muted">
-              Time that a rank made the others wait, by twentieths of its collectives. A full row is
-              a rank, or its machine, that is always late; a full column is something that the
-              program does now and then.
-            </p>
-            <HeatMap rows={answer.late} />
-            <PlainTable label="Late ranks" rows={late} columns={LATE} />
-          </>
-        )}
-      </Section>
-      <Section title="Communication" note={answer.exchanges_note}>
-        {answer.exchanges.length > 0 && (
-          <PlainTable label="Communication" rows={answer.exchanges} columns={EXCHANGES} />
-        )}
-      </Section>
-      {answer.lines.length > 0 && (
-        <Section title="Lines by imbalance" note={answer.lines_note}>
-          <Lines answer={answer} />
-        </Section>
-      )}
+      <TableSection table={answer.late}>
+        <p class="muted">
+          Time that a rank made the others wait, by twentieths of its collectives. A full row is a
+          rank, or its machine, that is always late; a full column is something that the program
+          does now and then.
+        </p>
+        <HeatMap rows={answer.late_over_time} />
+      </TableSection>
+      <TableSection table={answer.exchanges} />
+      {answer.lines.rows.length > 0 && <TableSection table={answer.lines} />}
     </div>
   );
 }
@@ -60,7 +44,7 @@ function Section(props: {
   title: string;
   more?: string;
   note: string;
-  children: ComponentChildren;
+  children?: ComponentChildren;
 }) {
   return (
     <section>
@@ -70,6 +54,21 @@ function Section(props: {
       <p class="muted">{props.note}</p>
       {props.children}
     </section>
+  );
+}
+
+/** A table of the report; without rows, only why. */
+function TableSection(props: { table: TableAnswer; children?: ComponentChildren }) {
+  const { table } = props;
+  return (
+    <Section title={table.title} note={table.note}>
+      {table.rows.length > 0 && (
+        <>
+          {props.children}
+          <AnswerTable table={table} />
+        </>
+      )}
+    </Section>
   );
 }
 
@@ -165,94 +164,5 @@ function Histogram({ least_ns, most_ns, bins }: RankBins) {
         <span>{edge(bins.length)}</span>
       </p>
     </div>
-  );
-}
-
-const LATE: Column<RanksAnswer["late"][number]>[] = [
-  ["rank", ({ rank }) => rank, "number"],
-  [
-    "made others wait",
-    ({ caused_ns, error_ns }) =>
-      error_ns ? `${time(caused_ns)} ± ${formatTime(error_ns)}` : time(caused_ns),
-    "number",
-  ],
-  ["longest once", ({ longest_ns }) => time(longest_ns), "number"],
-  ["waited", ({ waited_ns }) => time(waited_ns), "number"],
-  ["collectives", ({ collective_ns }) => time(collective_ns), "number"],
-  ["mostly", ({ doing }) => doing],
-  ["of it", ({ doing, share }) => doing && percent(share), "number"],
-  ["line", ({ place }) => (place.file ? <Line {...place} /> : "")],
-];
-
-const EXCHANGES: Column<ExchangeRow>[] = [
-  ["operation", ({ operation }) => operation],
-  ["size", ({ size_bytes }) => bytes(size_bytes), "number"],
-  ["group", ({ group }) => group],
-  ["calls", ({ calls }) => formatCount(calls), "number"],
-  ["bytes", (row) => bytes(row.bytes), "number"],
-  ["transfer", (row) => time(row.transfer_ns), "number"],
-  ["waiting", (row) => time(row.waiting_ns), "number"],
-  ["exposed", (row) => percent(row.exposed_share), "number"],
-  ["algorithm", (row) => rate(row.bytes_per_s), "number"],
-  ["bus", (row) => rate(row.bus_bytes_per_s), "number"],
-  ["last most often", ({ last }) => last],
-];
-
-function bytes(size: number): string {
-  return size ? formatValue(size, "bytes") : "";
-}
-
-function rate(bytes_per_s: number): string {
-  return bytes_per_s ? `${formatValue(bytes_per_s, "bytes")}/s` : "";
-}
-
-function percent(part: number): string {
-  return part < 0 ? "" : `${Math.round(100 * part)} %`;
-}
-
-function Line({ file, shown, line }: LinePlace) {
-  return (
-    <button type="button" class="link" onClick={() => go({ view: "source", path: file, line })}>
-      {shown}:{line}
-    </button>
-  );
-}
-
-function Lines(props: { answer: RanksAnswer }) {
-  const { names, lines } = props.answer;
-  type Row = (typeof lines)[number];
-  const rank = (row: Row, of: typeof Math.max) =>
-    names[row.by_rank_ns.indexOf(of(...row.by_rank_ns))].rank;
-  const columns: Column<Row>[] = [
-    ["over the ranks", ({ by_rank_ns }) => <Small values={by_rank_ns} />],
-    ["mean", ({ by_rank_ns }) => time(mean(by_rank_ns)), "number"],
-    ["least", ({ by_rank_ns }) => time(Math.min(...by_rank_ns)), "number"],
-    ["of rank", (row) => rank(row, Math.min), "number"],
-    ["most", ({ by_rank_ns }) => time(Math.max(...by_rank_ns)), "number"],
-    ["of rank ", (row) => rank(row, Math.max), "number"],
-    ["line", ({ place }) => <Line {...place} />],
-    ["function", (row) => <code>{row.function}</code>],
-  ];
-  return <PlainTable label="Lines by imbalance" rows={lines} columns={columns} />;
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-/** The shape alone; the columns beside it have the numbers. */
-function Small(props: { values: readonly number[] }) {
-  const { values } = props;
-  const bars = tallest([...values.keys()], values, MOST_SMALL);
-  const most = values.indexOf(Math.max(...values));
-  return (
-    <svg
-      class="small"
-      viewBox={`0 0 ${bars.length} 1`}
-      preserveAspectRatio="none"
-      aria-hidden="true"
-    >
-      <Bars values={bars.map((rank) => values[rank])} marked={bars.indexOf(most)} part={-1} />
-    </svg>
   );
 }

@@ -7,7 +7,7 @@ import { formatTime } from "../shared";
 export type Column<Row> = readonly [
   title: string,
   cell: (row: Row) => ComponentChildren,
-  kind?: "number",
+  kind?: "number" | undefined,
 ];
 
 export function PlainTable<Row>(props: {
@@ -22,8 +22,8 @@ export function PlainTable<Row>(props: {
       <table class="pairs-table">
         <thead>
           <tr>
-            {columns.map(([title, , kind]) => (
-              <th key={title} scope="col" class={kind}>
+            {columns.map(([title, , kind], index) => (
+              <th key={index} scope="col" class={kind}>
                 {title}
               </th>
             ))}
@@ -32,8 +32,8 @@ export function PlainTable<Row>(props: {
         <tbody>
           {rows.map((row, index) => (
             <tr key={index}>
-              {columns.map(([title, cell, kind]) => (
-                <td key={title} class={kind}>
+              {columns.map(([, cell, kind], at) => (
+                <td key={at} class={kind}>
                   {cell(row)}
                 </td>
               ))}

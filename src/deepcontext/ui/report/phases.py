@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.text_layout import TextLayout
     from deepcontext.ui.sections.view import View
 
-OTHER: Final = Phase.OTHER.label
 PHASE_NAMES: Final = {phase: phase.label.replace("_", " ") for phase in PHASES}
 _PHASE_STYLES: Final = {
     Phase.FORWARD: "green",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.ui.format import part_of
 from deepcontext.ui.report import text_layout
-from deepcontext.ui.report.phases import OTHER, phase_mix
+from deepcontext.ui.report.phases import phase_mix
 from deepcontext.ui.sections.table import Unit
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from deepcontext.ui.report.text_layout import TextLayout
-    from deepcontext.ui.sections.table import Column, Table
+    from deepcontext.ui.sections.table import Table
 
 
 def print_table(layout: TextLayout, table: Table | None) -> None:
@@ -33,8 +33,7 @@ def print_table(layout: TextLayout, table: Table | None) -> None:
 
 def print_rows(layout: TextLayout, table: Table) -> None:
     """Print the columns and rows alone."""
-    columns = [column for column in table.columns if not _is_empty(table, column)]
-    if columns:
+    if columns := table.shown:
         layout.table(
             [text_layout.Column(each.heading, each.unit.elide, each.rank) for each in columns],
             [
@@ -50,12 +49,3 @@ def _cell(layout: TextLayout, table: Table, value: Any, unit: Unit) -> str | Tex
     if unit is Unit.HISTORY:
         return layout.columns(value, 1)
     return table.text_of(value, unit, layout.glyphs)
-
-
-def _is_empty(table: Table, column: Column) -> bool:
-    values = [column.of(row) for row in table.rows]
-    if column.unit is Unit.PHASES:  # a bar of one phase carries no information
-        return not any(part and name != OTHER for value in values for name, part in value.items())
-    if column.unit is Unit.HISTORY:
-        return not any(map(any, values))
-    return all(table.text_of(value, column.unit) in {"", "-"} for value in values)

@@ -48,7 +48,7 @@ _WAIT: Final = (
     Column("others", "for", Unit.TEXT),
     Column("time_ns", "spent", Unit.NS),
     Column("place", "in line", Unit.PATH),
-    Column("source", "source", Unit.TEXT, rank=1),
+    Column("source", "source", Unit.SOURCE, rank=1),
 )
 
 
@@ -101,7 +101,7 @@ def _loader(loader: LoaderTime, cwd: str) -> Table:
             Column("time_ns", "time", Unit.NS),
             share("time_ns", loader.making_ns),
             Column("place", "line", Unit.PATH),
-            Column("source", "source", Unit.TEXT, rank=1),
+            Column("source", "source", Unit.SOURCE, rank=1),
         ),
         _lines(loader.lines, _LEAST_LINE_OF_LOADER * loader.making_ns, cwd),
         above=_sentence(loader, cwd),

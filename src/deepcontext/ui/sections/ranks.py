@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 10
 _FEWER_TYPICAL: Final = 5
+_MOST_BARS: Final = 60
 # Of a late rank, in JSON.
 _MOST_PLACES: Final = 3
 _IN_JSON: Final = ("rank", "operator_ns", "running_ns", "waiting_ns")
@@ -52,6 +53,7 @@ _TIMES: Final = (
 _LATE: Final = (
     _RANK,
     Column("caused_ns", "made others wait", Unit.NS),
+    Column("error_ns", "error", Unit.NS, rank=6),
     Column("longest_ns", "longest once", Unit.NS, rank=3),
     Column("waiting_ns", "waited", Unit.NS),
     Column("total_ns", "collectives", Unit.NS, rank=3),
@@ -69,6 +71,7 @@ _EXCHANGE: Final = (
         rank=3,
     ),
     Column("calls", "calls", Unit.COUNT),
+    Column(lambda row: row["calls"] * row["size_bytes"], "bytes", Unit.BYTES, rank=5),
     Column("bytes_per_s", "algorithm", Unit.RATE, rank=4),
     Column("bus_bytes_per_s", "bus", Unit.RATE, rank=4),
     Column(lambda row: len(row["members"]), "members", Unit.COUNT, rank=2),
@@ -83,9 +86,9 @@ def tables(view: View) -> Iterator[Table]:
     if rows:
         yield _times(view, rows)
         yield _collectives(view)
-        yield _late(view)
-        yield _communication(view)
-        yield _lines(view, rows)
+        yield late(view)
+        yield exchanges(view)
+        yield uneven_lines(view)
 
 
 def _times(view: View, rows: Sequence[RankRow]) -> Table:
@@ -134,10 +137,11 @@ def _collectives(view: View) -> Table:
     return Table(title, rank_texts.COMPILED, columns, shown, len(rows))
 
 
-def _late(view: View) -> Table:
+def late(view: View) -> Table:
+    """Return who made others wait, where and when; without rows, `above` may say why."""
     found = late_ranks.by_lateness(view.profile)
     if found is None or found.reason:
-        return Table("Late ranks" if found else "", "", (), (), above=found.reason if found else "")
+        return Table("Late ranks", "", (), (), above=found.reason if found else "")
     rows = sorted(found.rows, key=lambda row: -row.caused_ns)[: view.limit]
     shown = [_late_row(view, row, rows[0]) for row in rows]
     columns = (*_LATE, *view.line_columns())
@@ -146,17 +150,17 @@ def _late(view: View) -> Table:
 
 def _late_row(view: View, row: RankDelays, worst: RankDelays) -> Row:
     place = late_places.main_place(view.profile, row, worst.caused_ns)
-    most = max(worst.over_time_ns) or 1
     return {
         **plain(row),
-        "over_time": [value / most for value in row.over_time_ns],
+        "over_time": _history(row.over_time_ns, max(worst.over_time_ns)),
         "doing": place.doing if place else "",
         "share": place.share if place else "",
         **view.frame(place.frame if place else None),
     }
 
 
-def _communication(view: View) -> Table:
+def exchanges(view: View) -> Table:
+    """Return what the ranks exchanged, by operation, group and size."""
     found = communication.by_operation(view.profile)
     rows = [
         {
@@ -169,11 +173,15 @@ def _communication(view: View) -> Table:
     return Table("Communication", rank_texts.COMMUNICATION, _EXCHANGE, rows, len(found))
 
 
-def _lines(view: View, rows: Sequence[RankRow]) -> Table:
+def uneven_lines(view: View) -> Table:
+    """Return the lines that take longer on some ranks than on others."""
+    rows = ranks.by_rank(view.profile)
+
     def of_rank(of: Callable[[Sequence[int]], int]) -> Callable[[Row], int]:
         return lambda row: rows[row["by_rank"].index(of(row["by_rank"]))].rank
 
     columns = (
+        Column(lambda row: _history(row["by_rank"]), "over the ranks", Unit.HISTORY, rank=6),
         Column(lambda row: sum(row["by_rank"]) / len(row["by_rank"]), "mean", Unit.NS),
         Column(lambda row: min(row["by_rank"]), "least", Unit.NS, rank=2),
         Column(of_rank(min), "of rank", Unit.NUMBER, rank=3),
@@ -182,6 +190,13 @@ def _lines(view: View, rows: Sequence[RankRow]) -> Table:
         *view.line_columns(),
     )
     return Table("Lines by imbalance", rank_texts.LINES, columns, _uneven(view))
+
+
+def _history(values: Sequence[int], most: int = 0) -> list[float]:
+    """Return values as parts of the largest, in at most `_MOST_BARS` bars of the largest in each."""
+    each = -(-len(values) // _MOST_BARS)
+    bars = [max(values[n : n + each]) for n in range(0, len(values), each)]
+    return [value / (most or max(bars) or 1) for value in bars]
 
 
 def _uneven(view: View) -> list[Row]:

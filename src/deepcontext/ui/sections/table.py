@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.model.place import Place
 from deepcontext.ui.format import (
     UNICODE,
@@ -56,6 +57,7 @@ class Unit(enum.Enum):
     NAME = enum.auto()
     PATH = enum.auto()
     TEXT = enum.auto()
+    SOURCE = enum.auto()  # the text of the line that the row is about
 
     @property
     def is_sum(self) -> bool:
@@ -68,7 +70,13 @@ class Unit(enum.Enum):
         return _ELIDED.get(self)
 
 
-_ELIDED: Final = {Unit.NAME: Elide.MIDDLE, Unit.PATH: Elide.START, Unit.TEXT: Elide.END}
+_ELIDED: Final = {
+    Unit.NAME: Elide.MIDDLE,
+    Unit.PATH: Elide.START,
+    Unit.TEXT: Elide.END,
+    Unit.SOURCE: Elide.END,
+}
+_OTHER: Final = Phase.OTHER.label
 _WRITERS: Final[dict[Unit, Callable[[float], str]]] = {
     Unit.NS: format_ns,
     Unit.BYTES: format_bytes,
@@ -136,6 +144,20 @@ class Table:
     def count(self) -> int:
         """Number of rows, those that are left out included."""
         return len(self.rows) if self.row_count is None else self.row_count
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that are not empty in all rows; a bar of one phase says nothing, either."""
+        return tuple(column for column in self.columns if not self._is_empty(column))
+
+    def _is_empty(self, column: Column) -> bool:
+        values = [column.of(row) for row in self.rows]
+        if column.unit is Unit.PHASES:
+            others = (part for each in values for name, part in each.items() if name != _OTHER)
+            return not any(others)
+        if column.unit is Unit.HISTORY:
+            return not any(map(any, values))
+        return all(self.text_of(value, column.unit) in {"", "-"} for value in values)
 
     def to_json(self) -> dict[str, object]:
         """Return the rows and their number."""

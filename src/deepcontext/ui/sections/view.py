@@ -77,7 +77,7 @@ class View:
         """Return the columns of rows with "file" and "line"; `rank` is that of the line's text."""
         return (
             Column(self.place, heading, Unit.PATH),
-            Column(self._source, "source", Unit.TEXT, rank),
+            Column(self._source, "source", Unit.SOURCE, rank),
         )
 
     def place(self, row: Row) -> str:

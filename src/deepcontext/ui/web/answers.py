@@ -274,49 +274,32 @@ class LinePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class LateRank:
-    """How long one rank made the others wait, in all and by parts of the run; see `RankDelays`.
+class TableColumn:
+    """A column; numbers are aligned to the right."""
 
-    `doing` and `place` say what it did mostly, `share` how much of the delay that is.
+    heading: str
+    is_number: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnswer:
+    """A table of `deepcontext.ui.sections`: a cell is text, a `LinePlace`, or bars as parts of 1.
+
+    Without rows, the note says why.
     """
 
+    title: str
+    note: str
+    columns: list[TableColumn]
+    rows: list[list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class LateRank:
+    """How long one rank made the others wait, by parts of the run; see `RankDelays`."""
+
     rank: int
-    caused_ns: int
-    error_ns: int
-    longest_ns: int
-    waited_ns: int
-    collective_ns: int
     over_time_ns: list[int]
-    doing: str
-    share: float
-    place: LinePlace
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangeRow:
-    """What one operation exchanged in one group; see `Exchange`. `last` came last most often."""
-
-    operation: str
-    group: str
-    members: int
-    size_bytes: int
-    calls: int
-    bytes: int
-    transfer_ns: int
-    waiting_ns: int
-    bytes_per_s: float
-    bus_bytes_per_s: float
-    exposed_share: float
-    last: str
-
-
-@dataclass(frozen=True, slots=True)
-class RankLine:
-    """A line that takes some ranks longer than others; `by_rank_ns` in the order of the ranks."""
-
-    function: str
-    place: LinePlace
-    by_rank_ns: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,12 +317,10 @@ class RanksAnswer:
     rows: list[RankTimes]
     bins: RankBins | None
     collectives_note: str
-    late: list[LateRank]
-    late_note: str
-    exchanges: list[ExchangeRow]
-    exchanges_note: str
-    lines: list[RankLine]
-    lines_note: str
+    late_over_time: list[LateRank]
+    late: TableAnswer
+    exchanges: TableAnswer
+    lines: TableAnswer
     metrics: list[str]
     step: float
 

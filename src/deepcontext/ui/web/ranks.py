@@ -1,40 +1,29 @@
 """The ranks of a merged profile as the page shows them: what each did, who was late, what they exchanged.
 
-Says the same as the report's sections about ranks (`ui/sections/ranks.py`). The values of each rank at the
-largest paths are columns here.
+Tables are those of the report (`ui/sections/ranks.py`), but for what each rank did, which the page draws.
+The values of each rank at the largest paths are columns.
 """
 
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from deepcontext.profiler.model.job import sections
 from deepcontext.profiler.model.job.columns import STEP, encode
-from deepcontext.profiler.summaries import (
-    collectives,
-    communication,
-    late_places,
-    late_ranks,
-    ranks,
-)
+from deepcontext.profiler.summaries import collectives, late_ranks, ranks
 from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.ui import rank_texts
-from deepcontext.ui.format import shorten_path
-from deepcontext.ui.web.answers import (
-    ExchangeRow,
-    LateRank,
-    LinePlace,
-    RankBins,
-    RankLine,
-    RankName,
-    RanksAnswer,
-    RankTimes,
-)
+from deepcontext.ui.sections import ranks as tables
+from deepcontext.ui.sections.view import View
+from deepcontext.ui.web.answers import LateRank, RankBins, RankName, RanksAnswer, RankTimes
 from deepcontext.ui.web.container import pack
 from deepcontext.ui.web.json_text import to_json
+from deepcontext.ui.web.tables import table_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +33,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.job.rank_row import RankRow
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.basis import Basis
-    from deepcontext.profiler.summaries.communication import Exchange
     from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.ranks import LoadingTime
 
@@ -53,6 +41,7 @@ if TYPE_CHECKING:
 _PARTS: Final = ("in operators", "running between operators", "waiting", "loading data")
 _MOST: Final = 10
 _MOST_LINES: Final = 10
+_ALL: Final = 1_000_000
 _UNKNOWN: Final = -1
 _NOT_KNOWN: Final = (_UNKNOWN, _UNKNOWN)
 _ONE: Final = "not known: there is only one rank"
@@ -82,10 +71,11 @@ def ranks_answer(profile: Profile) -> RanksAnswer:
         ProfileDataError: a section about the ranks cannot be read.
     """
     profile = basis_of(profile).profile
-    late, late_note = _late(profile)
-    rows = ranks.by_rank(profile)
+    found, rows = late_ranks.by_lateness(profile), ranks.by_rank(profile)
     bins = ranks.histogram(rows)
-    exchanges = communication.by_operation(profile) if late else ()
+    late = found.rows if found and len(rows) > 1 else ()
+    view = View(profile, default_metric(profile), _ALL)
+    of_late = table_answer(tables.late(view), _ONE if len(rows) == 1 else _NO_COLLECTIVES)
     return RanksAnswer(
         fact=rank_texts.ranks_fact(profile),
         note=rank_texts.RANKS,
@@ -94,12 +84,10 @@ def ranks_answer(profile: Profile) -> RanksAnswer:
         rows=_times(profile, late),
         bins=RankBins(bins.least_ns, bins.most_ns, list(bins.bins)) if bins else None,
         collectives_note="" if late or not collectives.by_rank(profile) else rank_texts.COMPILED,
-        late=late,
-        late_note=late_note,
-        exchanges=[_exchange(row) for row in exchanges],
-        exchanges_note=rank_texts.COMMUNICATION if exchanges else late_note,
-        lines=_lines(profile),
-        lines_note=rank_texts.LINES,
+        late_over_time=[LateRank(row.rank, list(row.over_time_ns)) for row in late],
+        late=of_late,
+        exchanges=table_answer(tables.exchanges(view), of_late.note),
+        lines=table_answer(tables.uneven_lines(replace(view, limit=_MOST_LINES))),
         metrics=list(ranks.metrics_by_rank(profile)),
         step=STEP,
     )
@@ -122,7 +110,7 @@ def _columns(basis: Basis) -> Columns:
     return columns
 
 
-def _times(profile: Profile, late: Sequence[LateRank]) -> list[RankTimes]:
+def _times(profile: Profile, late: Sequence[RankDelays]) -> list[RankTimes]:
     """Return a row for each rank; of many, the slowest and typical ranks, and values over all."""
     found, loading = ranks.by_rank(profile), ranks.loading_by_rank(profile)
     loads = {row.rank: part for row, part in zip(found, loading, strict=True)}
@@ -130,9 +118,7 @@ def _times(profile: Profile, late: Sequence[LateRank]) -> list[RankTimes]:
         of_compiled = {
             row.rank: (row.total_ns, row.waiting_ns) for row in collectives.by_rank(profile)
         }
-        in_collectives = {
-            row.rank: (row.collective_ns, row.waited_ns) for row in late
-        } or of_compiled
+        in_collectives = {row.rank: (row.total_ns, row.waiting_ns) for row in late} or of_compiled
         return [
             _time(row, loads[row.rank], in_collectives.get(row.rank, _NOT_KNOWN)) for row in found
         ]
@@ -193,60 +179,3 @@ def _over_all(
         peak_bytes=value(lambda row: row.peak_rss_bytes) or _UNKNOWN,
         ended="",
     )
-
-
-def _late(profile: Profile) -> tuple[list[LateRank], str]:
-    """Return late ranks ascending, and what they are known from; or why nothing is known."""
-    if ranks.rank_count(profile) == 1:
-        return [], _ONE
-    found = late_ranks.by_lateness(profile)
-    if found is None:
-        return [], _NO_COLLECTIVES
-    worst_ns = max((row.caused_ns for row in found.rows), default=0)
-    rows = [_late_rank(profile, row, worst_ns) for row in found.rows]
-    return rows, rank_texts.late_text(found)
-
-
-def _late_rank(profile: Profile, row: RankDelays, worst_ns: int) -> LateRank:
-    place = late_places.main_place(profile, row, worst_ns)
-    frame = place.frame if place else None
-    return LateRank(
-        rank=row.rank,
-        caused_ns=row.caused_ns,
-        error_ns=row.error_ns,
-        longest_ns=row.longest_ns,
-        waited_ns=row.waiting_ns,
-        collective_ns=row.total_ns,
-        over_time_ns=list(row.over_time_ns),
-        doing=place.doing if place else "",
-        share=place.share if place else 0,
-        place=_place(profile, frame.file, frame.line) if frame else LinePlace("", "", 0),
-    )
-
-
-def _exchange(row: Exchange) -> ExchangeRow:
-    return ExchangeRow(
-        operation=row.operation,
-        group=rank_texts.group_text(row),
-        members=len(row.members),
-        size_bytes=row.size_bytes,
-        calls=row.calls,
-        bytes=row.calls * row.size_bytes,
-        transfer_ns=row.transfer_ns,
-        waiting_ns=row.waiting_ns,
-        bytes_per_s=row.bytes_per_s,
-        bus_bytes_per_s=row.bus_bytes_per_s,
-        exposed_share=row.exposed_share,
-        last=rank_texts.last_text(row),
-    )
-
-
-def _lines(profile: Profile) -> list[RankLine]:
-    return [
-        RankLine(line.function, _place(profile, line.file, line.line), list(line.by_rank))
-        for line in ranks.uneven_lines(profile, _MOST_LINES)
-    ]
-
-
-def _place(profile: Profile, file: str, line: int) -> LinePlace:
-    return LinePlace(file, shorten_path(file, profile.run.cwd), line)

@@ -1,0 +1,43 @@
+// A table of the report: Python wrote its values, the page adds links and pictures.
+
+import type { LinePlace, TableAnswer } from "../api_types";
+import { type Column, PlainTable } from "../parts/plain_table";
+import { go } from "../shared";
+import { Bars } from "./pointed";
+
+export function AnswerTable({ table }: { table: TableAnswer }) {
+  const columns = table.columns.map(
+    ({ heading, is_number }, index): Column<unknown[]> => [
+      heading,
+      (row) => cell(row[index]),
+      is_number ? "number" : undefined,
+    ],
+  );
+  return <PlainTable label={table.title} rows={table.rows} columns={columns} />;
+}
+
+function cell(value: unknown) {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) return <Small values={value} />;
+  const { file, shown, line } = value as LinePlace;
+  return (
+    <button type="button" class="link" onClick={() => go({ view: "source", path: file, line })}>
+      {shown}:{line}
+    </button>
+  );
+}
+
+/** The shape alone; the columns beside it have the numbers. */
+function Small(props: { values: readonly number[] }) {
+  const { values } = props;
+  return (
+    <svg
+      class="small"
+      viewBox={`0 0 ${values.length} 1`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
+      <Bars values={values} marked={values.indexOf(Math.max(...values))} part={-1} />
+    </svg>
+  );
+}
