@@ -11,9 +11,11 @@ from rich.text import Text
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.comparison import differing_circumstances
 from deepcontext.ui.account_texts import steady_text
-from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_value
+from deepcontext.ui.format import format_bytes, format_count, format_ns, format_value
 from deepcontext.ui.labels import metric_label
-from deepcontext.ui.report.text_layout import Column, TextLayout
+from deepcontext.ui.report.tables import print_table
+from deepcontext.ui.report.text_layout import TextLayout
+from deepcontext.ui.sections.table import Column, Table, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.comparison import Change, Comparison
+    from deepcontext.ui.sections.table import Row
 
 FORMAT: Final = "deepcontext diff"
 VERSION: Final = 1
@@ -56,12 +59,10 @@ def render_difference(
     layout.prose(_verdict(comparison), "bold", hanging=f"{'total':<9} ")
     for sentence in differing_circumstances(*profiles):
         layout.prose(sentence, "yellow", indent="", hanging="! ")
-    _print_table(layout, "Phases", comparison.phases, comparison.unit, sum_known=True)
+    print_table(layout, _table("Phases", comparison.phases, comparison.unit))
     for name, changes in comparison.tables.items():
         title = "Functions of the program" if name == _FUNCTIONS else name.capitalize()
-        shown = changes[:limit]
-        of_all = f" ({len(shown)} of {len(changes)})" if len(shown) < len(changes) else ""
-        _print_table(layout, f"{title}{of_all}", shown, comparison.unit)
+        print_table(layout, _table(title, changes[:limit], comparison.unit, len(changes)))
     layout.line()
     layout.line("one run each: repeat both before trusting a small change", "dim")
 
@@ -116,47 +117,24 @@ def _verdict(comparison: Comparison) -> str:
     return f"{words}, {ratio:.2f} times as much"
 
 
-def _print_table(
-    layout: TextLayout, title: str, changes: Sequence[Change], unit: str, *, sum_known: bool = False
-) -> None:
-    if not changes:
-        return
-    note = "" if sum_known else "self: without deeper functions of the program"
-    layout.title(title, note if title.startswith("Functions") else "")
-    has_calls = any(change.calls_before or change.calls_after for change in changes)
-    columns = [
-        Column("change"),
-        Column("before"),
-        Column("after"),
-        Column("ratio", rank=1),
-        *([Column("calls before", rank=3), Column("calls after", rank=2)] if has_calls else []),
-        Column("name", Elide.MIDDLE),
-    ]
-    layout.table(columns, [_row(change, unit, has_calls=has_calls) for change in changes])
+def _table(title: str, changes: Sequence[Change], unit: str, count: int | None = None) -> Table:
+    note = "self: without deeper functions of the program" if title.startswith("Functions") else ""
+    rows = [{**_plain(each), "shown": f"{each.name}  {each.file}".rstrip()} for each in changes]
+    return Table(title, note, _COLUMNS, rows, count, metric_unit=unit)
 
 
-def _row(change: Change, unit: str, *, has_calls: bool) -> list[str | Text]:
-    calls = [_calls(change.calls_before), _calls(change.calls_after)] if has_calls else []
-    name = f"{change.name}  {change.file}" if change.file else change.name
-    return [
-        Text(_signed(change.difference, unit), "red" if change.difference > 0 else "green"),
-        format_value(change.before, unit),
-        format_value(change.after, unit),
-        _ratio(change),
-        *calls,
-        name,
-    ]
-
-
-def _calls(count: float) -> str:
-    return format_count(count) if count else "-"
-
-
-def _signed(value: int, unit: str) -> str:
-    return f"+{format_value(value, unit)}" if value > 0 else format_value(value, unit)
-
-
-def _ratio(change: Change) -> str:
-    if change.ratio is None:
+def _ratio(change: Row) -> str:
+    if change["ratio"] is None:
         return "new"
-    return "gone" if not change.after else f"{change.ratio:.2f}x"
+    return f"{change['ratio']:.2f}x" if change["after"] else "gone"
+
+
+_COLUMNS: Final = (
+    Column("difference", "change", Unit.CHANGE),
+    Column("before", "before", Unit.METRIC),
+    Column("after", "after", Unit.METRIC),
+    Column(_ratio, "ratio", Unit.NUMBER, rank=1),
+    Column("calls_before", "calls before", Unit.ONE_COUNT, rank=3),
+    Column("calls_after", "calls after", Unit.ONE_COUNT, rank=2),
+    Column("shown", "name", Unit.NAME),
+)

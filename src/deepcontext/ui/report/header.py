@@ -11,6 +11,7 @@ from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.still_running import is_running
 from deepcontext.profiler.summaries.basis import Part
+from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
@@ -25,7 +26,6 @@ from deepcontext.ui.format import (
 )
 from deepcontext.ui.labels import figures, words
 from deepcontext.ui.rank_texts import ranks_fact
-from deepcontext.ui.report.gpu_sections import gpu_text
 from deepcontext.ui.sections.table import Unit
 
 if TYPE_CHECKING:
@@ -158,6 +158,15 @@ def steps_text(profile: Profile, layout: TextLayout) -> str:
     return (
         f"{format_count(spread.count)} of {format_mean_sd(spread.mean, spread.sd, layout.glyphs)}"
     )
+
+
+def gpu_text(view: View) -> str:
+    """Return ``"1.20 s in 4,800 kernels, copies and memsets"``, or "" without a GPU."""
+    use = gpu_use(view.profile, 1)
+    if use is None:
+        return ""
+    launches = f"{view.text_of(use.launches, Unit.COUNT)} kernels, copies and memsets"
+    return f"{view.time(use.time_ns)} in {launches}{view.each}"
 
 
 def _command(run: RunInfo) -> str:

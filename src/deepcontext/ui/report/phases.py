@@ -8,10 +8,9 @@ from rich.text import Text
 
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.summaries.phases import PHASES, by_phase
-from deepcontext.ui.format import Elide, format_share
-from deepcontext.ui.report.text_layout import Column
+from deepcontext.ui.format import format_share
 from deepcontext.ui.sections.groups import has_phases
-from deepcontext.ui.sections.table import Unit
+from deepcontext.ui.sections.table import Column, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,12 +41,8 @@ def print_phases(
         return
     layout.title(title)
     layout.line(_phase_bar(layout, parts))
-    columns = (
-        Column("phase", Elide.END),
-        Column("self"),
-        Column("share"),
-        *([Column("calls")] if with_calls else []),
-    )
+    headings = {"phase": Unit.TEXT, "self": Unit.METRIC, "share": Unit.SHARE, "calls": Unit.COUNT}
+    columns = [Column(name, name, unit) for name, unit in headings.items()]
     cells: list[list[str | Text]] = [
         [
             Text(f"{glyph} {PHASE_NAMES[row.phase]}", _PHASE_STYLES[row.phase]),
@@ -58,7 +53,7 @@ def print_phases(
         for (row, share), glyph in zip(parts, layout.glyphs.bars, strict=True)
         if row.value
     ]
-    layout.table(columns, cells)
+    layout.table(columns if with_calls else columns[:-1], cells)
 
 
 def print_phase_bar(layout: TextLayout, view: View, title: str = "") -> None:

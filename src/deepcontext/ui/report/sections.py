@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.ui.report import gpu_sections, jax_sections, memory, path_view, phases
+from deepcontext.ui.report import jax_sections, memory, path_view, phases
 from deepcontext.ui.report.tables import print_table
 from deepcontext.ui.sections import cpu, gpu, groups, jax, ranks, work
 
@@ -61,7 +61,7 @@ SECTIONS: Final = (
     Section("recompilations", 5, -1, jax_sections.print_recompilations),
     Section("waits and copies of JAX", 6, -1, _table(jax.transfers)),
     Section("call paths by device time", 17, -1, jax_sections.print_device_paths),
-    Section("GPU", 8, 0, gpu_sections.print_gpu),
+    Section("GPU", 8, 0, _tables(groups.of_gpu)),
     Section("NCCL", 20, -2, _table(gpu.nccl)),
     Section("torch.compile", 9, -4, _table(gpu.compiled)),
     Section(

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.profiler.summaries.kept_steps import causes, path_excesses, slowest_kept
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
-from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
-from deepcontext.ui.report.text_layout import Column, TextLayout
+from deepcontext.ui.format import format_count, format_ns, shorten_path
+from deepcontext.ui.report.tables import print_table
+from deepcontext.ui.report.text_layout import TextLayout
+from deepcontext.ui.sections.table import Column, Table, Unit, picked
 from deepcontext.ui.step_texts import cause_texts, path_text
 
 if TYPE_CHECKING:
@@ -25,6 +27,25 @@ _ASCII_BARS: Final = "_.-=+*#@"
 _QUANTILES: Final = ((0.5, "p50"), (0.9, "p90"), (0.99, "p99"))
 _MOST_BARS: Final = 64
 _SHOWN: Final = 5
+_SLOWEST: Final = (
+    Column("number", "step", Unit.ONE_COUNT),
+    Column("duration_ns", "time", Unit.ONE_NS),
+    Column("end_ns", "ended after", Unit.ONE_NS),
+    Column("more", "more than usual", Unit.NUMBER),
+    Column("where", "where", Unit.TEXT),
+)
+_PATHS: Final = (
+    Column("excess_ns", "more than usual", Unit.ONE_NS),
+    Column("usual_ns", "usual", Unit.ONE_NS),
+    Column("path", "path", Unit.NAME),
+)
+_WINDOW: Final = (
+    Column("part", "part", Unit.NUMBER),
+    Column("steps", "steps", Unit.NUMBER),
+    Column("wall_ns", "elapsed", Unit.ONE_NS),
+    Column("step_ns", "step", Unit.ONE_NS),
+    Column("longest_ns", "longest step", Unit.ONE_NS),
+)
 
 
 def render_steps(profile: Profile, *, console: Console, warmup: int | None = None) -> None:
@@ -48,11 +69,9 @@ def render_steps(profile: Profile, *, console: Console, warmup: int | None = Non
     layout.prose(f"a step is {rule.explain()}{place}; {format_count(rule.count)} steps ended")
     layout.title("Times of steps", "without the first one, whose beginning is not known")
     _print_times(layout, history)
-    layout.title("Slowest steps")
     _print_slowest(layout, profile, history.slowest[:_SHOWN])
     _print_paths(layout, profile)
     if windows:
-        layout.title("Windows", "parts of the run for --window")
         _print_windows(layout, windows)
 
 
@@ -70,40 +89,31 @@ def _print_slowest(layout: TextLayout, profile: Profile, slowest: Sequence[SlowS
     reasons = dict(
         zip((each.number for each in explained), causes(profile, explained), strict=True)
     )
-    columns = [Column("step"), Column("time"), Column("ended after")]
-    rows = [
-        [format_count(each.number), format_ns(each.duration_ns), format_ns(each.end_ns)]
-        for each in slowest
-    ]
-    if reasons:
-        columns += [Column("more than usual"), Column("where", elide=Elide.END)]
-        for row, each in zip(rows, slowest, strict=True):
-            found = reasons.get(each.number)
-            row.extend(cause_texts(found, profile.run.cwd) if found else ("-", "no time line"))
-    layout.table(columns, rows)
+    rows = []
+    for each in slowest:
+        cause = reasons.get(each.number)
+        more, where = cause_texts(cause, profile.run.cwd) if cause else ("", "")
+        if reasons and not cause:
+            where = "no time line"
+        rows.append({
+            **picked(each, "number", "duration_ns", "end_ns"),
+            "more": more,
+            "where": where,
+        })
+    print_table(layout, Table("Slowest steps", "", _SLOWEST, rows))
 
 
 def _print_paths(layout: TextLayout, profile: Profile) -> None:
     """Print the paths that made the slowest kept step slow."""
     for slowest in slowest_kept(profile)[:1]:
         found = path_excesses(profile, slowest)[:_SHOWN]
-        if not found:
-            return
-        layout.title(
-            f"Why step {format_count(slowest.number)} is slow",
-            "call paths with most more time than in the steps kept at random",
-        )
-        layout.table(
-            [Column("more than usual"), Column("usual"), Column("path", elide=Elide.MIDDLE)],
-            [
-                [
-                    format_ns(each.excess_ns),
-                    format_ns(each.usual_ns),
-                    path_text(profile, each.node),
-                ]
-                for each in found
-            ],
-        )
+        rows = [
+            {**picked(each, "excess_ns", "usual_ns"), "path": path_text(profile, each.node)}
+            for each in found
+        ]
+        title = f"Why step {format_count(slowest.number)} is slow"
+        note = "call paths with most more time than in the steps kept at random"
+        print_table(layout, Table(title, note, _PATHS, rows))
 
 
 def sparkline(history: StepHistory, bars: str = _BARS) -> str:
@@ -116,17 +126,14 @@ def sparkline(history: StepHistory, bars: str = _BARS) -> str:
 
 
 def _print_windows(layout: TextLayout, windows: Sequence[Window]) -> None:
-    names = ("part", "steps", "elapsed", "step", "longest step")
-    layout.table(
-        [Column(name) for name in names],
-        [
-            (
-                window.kind.value,
-                f"{window.first_step}-{window.last_step}" if window.steps else "-",
-                format_ns(window.wall_ns),
-                format_ns(window.times.mean_ns) if window.times.count else "-",
-                format_ns(window.times.maximum_ns) if window.times.maximum_ns else "-",
-            )
-            for window in windows
-        ],
-    )
+    rows = [
+        {
+            "part": window.kind.value,
+            "steps": f"{window.first_step}-{window.last_step}" if window.steps else "-",
+            "wall_ns": window.wall_ns,
+            "step_ns": window.times.mean_ns if window.times.count else None,
+            "longest_ns": window.times.maximum_ns,
+        }
+        for window in windows
+    ]
+    print_table(layout, Table("Windows", "parts of the run for --window", _WINDOW, rows))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.ui.format import part_of
-from deepcontext.ui.report import text_layout
 from deepcontext.ui.report.phases import phase_mix
 from deepcontext.ui.sections.table import Unit
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from deepcontext.ui.report.text_layout import TextLayout
     from deepcontext.ui.sections.table import Table
 
@@ -35,7 +34,7 @@ def print_rows(layout: TextLayout, table: Table) -> None:
     """Print the columns and rows alone."""
     if columns := table.shown:
         layout.table(
-            [text_layout.Column(each.heading, each.unit.elide, each.rank) for each in columns],
+            columns,
             [
                 [_cell(layout, table, column.of(row), column.unit) for column in columns]
                 for row in table.rows
@@ -48,4 +47,5 @@ def _cell(layout: TextLayout, table: Table, value: Any, unit: Unit) -> str | Tex
         return phase_mix(layout, [value.get(phase.label, 0) for phase in PHASES])
     if unit is Unit.HISTORY:
         return layout.columns(value, 1)
-    return table.text_of(value, unit, layout.glyphs)
+    text = table.text_of(value, unit, layout.glyphs)
+    return Text(text, "red" if value > 0 else "green") if unit is Unit.CHANGE else text

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.ui.account_texts import occasions_text, setup_text, steady_text
 from deepcontext.ui.format import format_count, format_ns
 from deepcontext.ui.report import (
     account,
-    gpu_sections,
     header,
     jax_sections,
     no_operators,
@@ -105,7 +105,8 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         layout.prose(packages.above, "bold", indent="")
         print_rows(layout, packages)
     jax_sections.print_jax_summary(layout, view)
-    gpu_sections.print_gpu_summary(layout, view)
+    if jax_programs.section(view.profile) is None and (text := header.gpu_text(view)):
+        layout.prose(f"on the GPU: {text}", "bold", indent="")
     notes = () if calls else no_operators.notes(profile)
     header.print_warnings(layout, (*profile.trust.warnings, *notes))
     if path is not None:

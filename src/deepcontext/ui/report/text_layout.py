@@ -19,30 +19,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from deepcontext.ui.sections.table import Column
+
 _GAP: Final = 2
 _MARGIN: Final = 2
 _LEAST_FLEXIBLE: Final = 24
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table.
-
-    Attributes:
-        title: heading.
-        elide: where texts are shortened. A column with this value uses the width left by the others
-            and is aligned to the left; a column without it is never shortened.
-        rank: order in which a narrow terminal drops columns, the highest first; 0 is never dropped.
-    """
-
-    title: str
-    elide: Elide | None = None
-    rank: int = 0
-
-    @property
-    def is_flexible(self) -> bool:
-        """Whether the column uses the width left by the others."""
-        return self.elide is not None
 
 
 @dataclass(slots=True)
@@ -102,10 +83,13 @@ class TextLayout:
         self.line(line)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> None:
-        """Print a table; numbers are aligned to the right, flexible columns to the left."""
+        """Print a table of any width: columns of texts use the width that the others leave.
+
+        Texts are aligned to the left and shortened, numbers are aligned to the right and whole.
+        """
         cells = [[self._cell(cell) for cell in row] for row in rows]
         shown, widths = self._fit(columns, cells)
-        heading = [Text(column.title, "dim") for column in columns]
+        heading = [Text(column.heading, "dim") for column in columns]
         for row in (heading, *cells):
             line = Text(" " * (_MARGIN - _GAP))
             for index in shown:
@@ -143,10 +127,10 @@ class TextLayout:
         return Text(self.clean(cell)) if isinstance(cell, str) else cell
 
     def _fitted(self, cell: Text, width: int, column: Column) -> Text:
-        if cell.cell_len > width and column.elide is not None:
-            return Text(elide(cell.plain, width, self.glyphs, column.elide), cell.style)
+        if cell.cell_len > width and column.unit.elide:
+            return Text(elide(cell.plain, width, self.glyphs, column.unit.elide), cell.style)
         blank = " " * (width - cell.cell_len)
-        parts = (cell, blank) if column.is_flexible else (blank, cell)
+        parts = (cell, blank) if column.unit.elide else (blank, cell)
         return Text.assemble(*parts)
 
     def _fit(
@@ -154,7 +138,7 @@ class TextLayout:
     ) -> tuple[list[int], list[int]]:
         """Choose the columns that fit, and their widths."""
         need = [
-            max([cell_len(column.title), *(row[index].cell_len for row in cells)])
+            max([cell_len(column.heading), *(row[index].cell_len for row in cells)])
             for index, column in enumerate(columns)
         ]
         shown = list(range(len(columns)))
@@ -163,18 +147,18 @@ class TextLayout:
             if columns[last].rank == 0:
                 break
             shown.remove(last)
-            if columns[last].title not in self.hidden_columns:
-                self.hidden_columns.append(columns[last].title)
+            if columns[last].heading not in self.hidden_columns:
+                self.hidden_columns.append(columns[last].heading)
         return shown, self._share_out(columns, need, shown)
 
     def _room(self, columns: Sequence[Column], need: list[int], shown: list[int]) -> int:
         """Return the width left for the flexible columns."""
-        fixed = sum(need[index] for index in shown if not columns[index].is_flexible)
+        fixed = sum(need[index] for index in shown if not columns[index].unit.elide)
         return self.width - _MARGIN - fixed - _GAP * (len(shown) - 1)
 
     def _least(self, columns: Sequence[Column], need: list[int], shown: list[int]) -> int:
         return sum(
-            min(need[index], _LEAST_FLEXIBLE) for index in shown if columns[index].is_flexible
+            min(need[index], _LEAST_FLEXIBLE) for index in shown if columns[index].unit.elide
         )
 
     def _share_out(self, columns: Sequence[Column], need: list[int], shown: list[int]) -> list[int]:
@@ -182,7 +166,7 @@ class TextLayout:
         widths = list(need)
         room = self._room(columns, need, shown)
         flexible = sorted(
-            (index for index in shown if columns[index].is_flexible), key=lambda index: need[index]
+            (index for index in shown if columns[index].unit.elide), key=lambda index: need[index]
         )
         for served, index in enumerate(flexible):
             widths[index] = max(1, min(need[index], room // (len(flexible) - served)))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.frame import Phase
+from deepcontext.profiler.format.metric import GPU_TIME_NS
 from deepcontext.profiler.summaries.gpu import gpu_use
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.modules import by_module
 from deepcontext.profiler.summaries.operators import by_operator
@@ -15,7 +18,7 @@ from deepcontext.ui.sections.table import Column, Unit, picked, plain
 from deepcontext.ui.sections.view import line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.ui.sections.table import Row, Table
@@ -108,6 +111,16 @@ def kernels(view: View) -> Table | None:
     ]
     title = "Kernels, copies and memsets"
     return view.table(title, "time on the GPU", _KERNEL, rows, row_count=use.kernel_count)
+
+
+def of_gpu(view: View) -> Iterator[Table]:
+    """Return what used the GPU's time, and the lines that launched it, unless tables of JAX show it."""
+    table = kernels(view)
+    if table is None or jax_programs.section(view.profile) is not None:
+        return
+    yield table
+    if view.metric != GPU_TIME_NS.name:  # otherwise the report shows these lines already
+        yield lines(replace(view, metric=GPU_TIME_NS.name), "Source lines by GPU time")
 
 
 def rows_of(found: GroupTable) -> list[Row]:

@@ -53,6 +53,7 @@ class Unit(enum.Enum):
     RANGE = enum.auto()  # the same
     PHASES = enum.auto()  # values by name of the phase
     HISTORY = enum.auto()  # parts of 1, in the order of time
+    CHANGE = enum.auto()  # difference of two values of the metric, with its sign
     NUMBER = enum.auto()  # text of a column that is aligned to the right
     NAME = enum.auto()
     PATH = enum.auto()
@@ -166,8 +167,9 @@ class Table:
     def text_of(self, value: Any, unit: Unit, glyphs: Glyphs = UNICODE) -> str:
         """Return a value in a unit as text, a mean of a step where it is a sum."""
         value = value / self.steps if value and unit.is_sum else value
-        if unit is Unit.METRIC:
-            return format_value(value, self.metric_unit)
+        if unit in {Unit.METRIC, Unit.CHANGE}:
+            sign = "+" if unit is Unit.CHANGE and value > 0 else ""
+            return sign + format_value(value, self.metric_unit)
         return text_of(value, unit, glyphs)
 
 

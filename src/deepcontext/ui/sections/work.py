@@ -41,6 +41,7 @@ def arithmetic(view: View) -> tuple[Table, ...]:
         found,
         "Floating-point operations",
         "products, convolutions, attention; with their backward",
+        arithmetic_text(found),
         (*columns, _OF_PEAK, _INTENSITY, _BANDWIDTH),
     )
 
@@ -56,12 +57,18 @@ def efficiency(view: View) -> tuple[Table, ...]:
         found,
         "Efficiency",
         "operators that compute or move data; with their backward",
+        efficiency_text(found),
         (*columns, _BANDWIDTH, _INTENSITY),
     )
 
 
 def _tables(
-    view: View, found: Arithmetic | Efficiency, title: str, note: str, columns: Sequence[Column]
+    view: View,
+    found: Arithmetic | Efficiency,
+    title: str,
+    note: str,
+    above: str,
+    columns: Sequence[Column],
 ) -> tuple[Table, Table]:
     return (
         view.table(
@@ -70,9 +77,7 @@ def _tables(
             (*columns, *view.line_columns()),
             [{**view.line(row), **_work(row.work)} for row in found.lines],
             row_count=found.line_count,
-            above=arithmetic_text(found)
-            if isinstance(found, arithmetic_summary.Arithmetic)
-            else efficiency_text(found),
+            above=above,
         ),
         view.table(
             f"{title} by shapes",
