@@ -36,7 +36,7 @@ _SLOWEST: Final = (
 )
 _PATHS: Final = (
     Column("excess_ns", "more than usual", Unit.ONE_NS),
-    Column("usual_ns", "usual", Unit.ONE_NS),
+    Column("usual_ns", "usual", Unit.METRIC),  # often 0
     Column("path", "path", Unit.NAME),
 )
 _WINDOW: Final = (
@@ -113,7 +113,7 @@ def _print_paths(layout: TextLayout, profile: Profile) -> None:
         ]
         title = f"Why step {format_count(slowest.number)} is slow"
         note = "call paths with most more time than in the steps kept at random"
-        print_table(layout, Table(title, note, _PATHS, rows))
+        print_table(layout, Table(title, note, _PATHS, rows, metric_unit="ns"))
 
 
 def sparkline(history: StepHistory, bars: str = _BARS) -> str:
