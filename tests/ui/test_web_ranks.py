@@ -199,7 +199,8 @@ def test_a_job_without_late_ranks_says_why(
 ) -> None:
     rows = [[(0, 10, 1)], [(0, 20, 1)]]
     answer = ranks_answer(job(make_profile, *rows, content=content))
-    assert answer.late.rows == answer.late_over_time == []
+    assert answer.late.rows == []
+    assert answer.late_over_time == []
     assert reason in answer.late.note
     assert reason in answer.exchanges.note
 
