@@ -174,21 +174,13 @@ export interface RankName {
   file: string;
 }
 
-/** A row of the table of ranks: of one rank, or of a value over all, with the rank -1. `name` says which; "" for one rank of a table with all. `parts_ns` are what the rank did, as `RanksAnswer.parts` names it; `loading_ns` is also part of the three before it. -1: not known. */
+/** What the page draws of a row of the table of ranks; of a value over all, the rank is -1. `name` says which; "" for one rank of a table with all. `parts_ns` are what the rank did, as `RanksAnswer.parts` names it; the times of collectives are part of these. -1: not known. */
 export interface RankTimes {
   name: string;
   rank: number;
   parts_ns: number[];
-  working_ns: number;
-  operator_ns: number;
-  running_ns: number;
-  waiting_ns: number;
-  loading_ns: number;
-  elapsed_ns: number;
   collective_ns: number;
   waited_ns: number;
-  peak_bytes: number;
-  ended: string;
 }
 
 /** How many ranks worked how long: `bins` are equal parts of the range, the shortest first. */
@@ -232,6 +224,7 @@ export interface RanksAnswer {
   parts: string[];
   names: RankName[];
   rows: RankTimes[];
+  times: TableAnswer;
   bins: RankBins | null;
   collectives_note: string;
   late_over_time: LateRank[];

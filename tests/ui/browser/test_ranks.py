@@ -148,12 +148,12 @@ def test_the_table_of_ranks_is_that_of_the_report(page: Opened, together: Profil
         assert found[0] == str(row.rank)
         working_ns = row.operator_ns + row.running_ns
         times = (working_ns, row.operator_ns, row.running_ns, row.waiting_ns)
-        assert found[2:6] == list(map(shown, times))
+        assert [found[6], *found[8:11]] == list(map(shown, times))
         delays = late.rows[number]
-        assert found[9:11] == [shown(delays.total_ns), shown(delays.waiting_ns)]
+        assert found[4:6] == [shown(delays.total_ns), shown(delays.waiting_ns)]
         parts = rank_summary.loading_by_rank(together)[number]
         loading.append(parts.operator_ns + parts.running_ns + parts.waiting_ns)
-        assert found[6] == shown(loading[-1])
+        assert found[2] == shown(loading[-1])
     assert loading[2] == max(loading)  # as planted
     bar = rows.nth(2).locator(".phase-bar").first
     assert f"loading data {format_ns(loading[2])}" in str(bar.get_attribute("aria-label"))
@@ -399,7 +399,7 @@ def test_a_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
             assert table.count() == 23
             first = cells(table.first)
             assert first[:2] == ["slowest", str(rows[0].rank)]
-            assert first[3] == format_ns(rank_summary.working_ns(rows[0]))
+            assert format_ns(rank_summary.working_ns(rows[0])) in first
             assert first[-1] == rows[0].hostname
             assert cells(table.last)[0] == "most"
             bins = rank_summary.histogram(rows)

@@ -5,15 +5,18 @@ import { type Column, PlainTable } from "../parts/plain_table";
 import { go } from "../shared";
 import { Bars } from "./pointed";
 
-export function AnswerTable({ table }: { table: TableAnswer }) {
-  const columns = table.columns.map(
-    ({ heading, is_number }, index): Column<unknown[]> => [
+/** `before`: columns that the page adds, by the number of the row. */
+export function AnswerTable(props: { table: TableAnswer; before?: readonly Column<number>[] }) {
+  const { columns, rows, title } = props.table;
+  const written = columns.map(
+    ({ heading, is_number }, index): Column<number> => [
       heading,
-      (row) => cell(row[index]),
+      (row) => cell(rows[row][index]),
       is_number ? "number" : undefined,
     ],
   );
-  return <PlainTable label={table.title} rows={table.rows} columns={columns} />;
+  const all = [...(props.before ?? []), ...written];
+  return <PlainTable label={title} rows={[...rows.keys()]} columns={all} />;
 }
 
 function cell(value: unknown) {

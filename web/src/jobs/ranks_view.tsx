@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import type { RankBins, RanksAnswer, RankTimes, TableAnswer } from "../api_types";
-import { type Column, PlainTable, time } from "../parts/plain_table";
+import { type Column, time } from "../parts/plain_table";
 import { usePromise } from "../parts/use_promise";
-import { Empty, formatCount, formatTime, formatValue, place, source, Waiting } from "../shared";
+import { Empty, formatCount, formatTime, place, source, Waiting } from "../shared";
 import { AnswerTable } from "./answer_table";
 import { HeatMap } from "./heat_map";
 import { opener } from "./open_rank";
@@ -87,29 +87,25 @@ function Times(props: { answer: RanksAnswer }) {
   const whole = Math.max(...rows.map((row) => Math.max(sum(row), row.collective_ns)), 1);
   const hasCollectives = rows.some((row) => row.collective_ns >= 0);
   const nameOf = new Map(names.map((name) => [name.rank, name]));
-  const columns: Column<RankTimes>[] = [
-    ["which", ({ name }) => name && <span class="badge">{name}</span>],
-    ["rank", (row) => <Rank of={row.rank} open={openOf(nameOf.get(row.rank))} />, "number"],
-    ["time", (row) => (row.parts_ns.length ? <Stack parts={done(row)} whole={whole} /> : "")],
-    ["working", (row) => time(row.working_ns), "number"],
-    ["operators", (row) => time(row.operator_ns), "number"],
-    ["running", (row) => time(row.running_ns), "number"],
-    ["waiting", (row) => time(row.waiting_ns), "number"],
-    ["of it loading", (row) => time(row.loading_ns), "number"],
-    ["elapsed", (row) => time(row.elapsed_ns), "number"],
+  const columns: Column<number>[] = [
+    ["which", (row) => rows[row].name && <span class="badge">{rows[row].name}</span>],
     [
-      "collectives",
-      (row) => (row.collective_ns < 0 ? "" : <Stack parts={exchanged(row)} whole={whole} />),
-    ],
-    ["in collectives", (row) => time(row.collective_ns), "number"],
-    ["waited", (row) => time(row.waited_ns), "number"],
-    [
-      "memory",
-      ({ peak_bytes }) => (peak_bytes < 0 ? "" : formatValue(peak_bytes, "bytes")),
+      "rank",
+      (row) => <Rank of={rows[row].rank} open={openOf(nameOf.get(rows[row].rank))} />,
       "number",
     ],
-    ["host", ({ rank }) => nameOf.get(rank)?.host ?? ""],
-    ["ended", ({ ended }) => ended],
+    [
+      "time",
+      (row) => (rows[row].parts_ns.length ? <Stack parts={done(rows[row])} whole={whole} /> : ""),
+    ],
+    ["of it loading", (row) => time(rows[row].parts_ns.at(-1) ?? -1), "number"],
+    [
+      "collectives",
+      (row) =>
+        rows[row].collective_ns < 0 ? "" : <Stack parts={exchanged(rows[row])} whole={whole} />,
+    ],
+    ["in collectives", (row) => time(rows[row].collective_ns), "number"],
+    ["waited", (row) => time(rows[row].waited_ns), "number"],
   ];
   return (
     <>
@@ -124,7 +120,7 @@ function Times(props: { answer: RanksAnswer }) {
           {collectives_note && <p class="muted">{collectives_note}</p>}
         </>
       )}
-      <PlainTable label="Times of ranks" rows={rows} columns={columns} />
+      <AnswerTable table={props.answer.times} before={columns} />
     </>
   );
 }

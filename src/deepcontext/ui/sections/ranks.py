@@ -82,18 +82,18 @@ _EXCHANGE: Final = (
 
 def tables(view: View) -> Iterator[Table]:
     """Return what each rank did, and where ranks differ; nothing for a profile of one process."""
-    rows = ranks.by_rank(view.profile)
-    if rows:
-        yield _times(view, rows)
+    if ranks.by_rank(view.profile):
+        yield times(view)
         yield _collectives(view)
         yield late(view)
         yield exchanges(view)
         yield uneven_lines(view)
 
 
-def _times(view: View, rows: Sequence[RankRow]) -> Table:
-    """Return all ranks, or the slowest, some typical ones, and the least, median and largest values."""
-    if len(rows) <= min(_MOST, view.limit):
+def times(view: View, most_listed: int = _MOST) -> Table:
+    """Return what all ranks did; of many, the slowest, some typical ones, and values over all."""
+    rows = ranks.by_rank(view.profile)
+    if len(rows) <= min(most_listed, view.limit):
         shown = len(rows)
         cells = [_time(row) for row in rows]
     else:

@@ -234,25 +234,17 @@ class RankName:
 
 @dataclass(frozen=True, slots=True)
 class RankTimes:
-    """A row of the table of ranks: of one rank, or of a value over all, with the rank -1.
+    """What the page draws of a row of the table of ranks; of a value over all, the rank is -1.
 
     `name` says which; "" for one rank of a table with all. `parts_ns` are what the rank did, as
-    `RanksAnswer.parts` names it; `loading_ns` is also part of the three before it. -1: not known.
+    `RanksAnswer.parts` names it; the times of collectives are part of these. -1: not known.
     """
 
     name: str
     rank: int
     parts_ns: list[int]
-    working_ns: int
-    operator_ns: int
-    running_ns: int
-    waiting_ns: int
-    loading_ns: int
-    elapsed_ns: int
     collective_ns: int
     waited_ns: int
-    peak_bytes: int
-    ended: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +307,7 @@ class RanksAnswer:
     parts: list[str]
     names: list[RankName]
     rows: list[RankTimes]
+    times: TableAnswer
     bins: RankBins | None
     collectives_note: str
     late_over_time: list[LateRank]

@@ -26,7 +26,7 @@ from deepcontext.ui.web.json_text import to_json
 from deepcontext.ui.web.tables import table_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.basis import Basis
     from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.ranks import LoadingTime
+    from deepcontext.ui.sections.table import Table
 
     Columns = dict[str, npt.NDArray[Any]]
 
@@ -75,13 +76,15 @@ def ranks_answer(profile: Profile) -> RanksAnswer:
     bins = ranks.histogram(rows)
     late = found.rows if found and len(rows) > 1 else ()
     view = View(profile, default_metric(profile), _ALL)
+    times = tables.times(view, _MOST if bins else len(rows))
     of_late = table_answer(tables.late(view), _ONE if len(rows) == 1 else _NO_COLLECTIVES)
     return RanksAnswer(
         fact=rank_texts.ranks_fact(profile),
         note=rank_texts.RANKS,
         parts=list(_PARTS),
         names=[RankName(row.rank, row.hostname, row.name) for row in rows],
-        rows=_times(profile, late),
+        rows=_drawn(profile, times, late),
+        times=table_answer(replace(times, title="Times of ranks", columns=times.columns[2:])),
         bins=RankBins(bins.least_ns, bins.most_ns, list(bins.bins)) if bins else None,
         collectives_note="" if late or not collectives.by_rank(profile) else rank_texts.COMPILED,
         late_over_time=[LateRank(row.rank, list(row.over_time_ns)) for row in late],
@@ -110,72 +113,24 @@ def _columns(basis: Basis) -> Columns:
     return columns
 
 
-def _times(profile: Profile, late: Sequence[RankDelays]) -> list[RankTimes]:
-    """Return a row for each rank; of many, the slowest and typical ranks, and values over all."""
+def _drawn(profile: Profile, times: Table, late: Sequence[RankDelays]) -> list[RankTimes]:
     found, loading = ranks.by_rank(profile), ranks.loading_by_rank(profile)
-    loads = {row.rank: part for row, part in zip(found, loading, strict=True)}
-    if ranks.histogram(found) is None:
-        of_compiled = {
-            row.rank: (row.total_ns, row.waiting_ns) for row in collectives.by_rank(profile)
-        }
-        in_collectives = {row.rank: (row.total_ns, row.waiting_ns) for row in late} or of_compiled
-        return [
-            _time(row, loads[row.rank], in_collectives.get(row.rank, _NOT_KNOWN)) for row in found
-        ]
-    ordered = ranks.slowest(found)
-    typical = ranks.typical(ordered, _MOST, _MOST)
+    parts = {row.rank: _parts(row, part) for row, part in zip(found, loading, strict=True)}
+    is_each = len(times.rows) == len(found)
+    in_collectives = {
+        row.rank: (row.total_ns, row.waiting_ns)
+        for row in (late or collectives.by_rank(profile))
+        if is_each
+    }
+    numbers = [(row["which"], _UNKNOWN if row["rank"] == "" else row["rank"]) for row in times.rows]
     return [
-        *(_time(row, loads[row.rank], name="slowest") for row in ordered[:_MOST]),
-        *(_time(row, loads[row.rank], name="typical") for row in typical),
-        *(_over_all(found, name, of_all) for name, of_all in ranks.SUMMARY.items()),
+        RankTimes(name, rank, parts.get(rank, []), *in_collectives.get(rank, _NOT_KNOWN))
+        for name, rank in numbers
     ]
 
 
-def _time(
-    row: RankRow,
-    loading: LoadingTime,
-    in_collectives: tuple[int, int] = _NOT_KNOWN,
-    *,
-    name: str = "",
-) -> RankTimes:
+def _parts(row: RankRow, loading: LoadingTime) -> list[int]:
     names = ("operator_ns", "running_ns", "waiting_ns")
     of_loading = [getattr(loading, each) for each in names]
-    parts = zip((getattr(row, each) for each in names), of_loading, strict=True)
-    return RankTimes(
-        name=name,
-        rank=row.rank,
-        parts_ns=[*(max(0, whole - part) for whole, part in parts), sum(of_loading)],
-        working_ns=ranks.working_ns(row),
-        operator_ns=row.operator_ns,
-        running_ns=row.running_ns,
-        waiting_ns=row.waiting_ns,
-        loading_ns=sum(of_loading),
-        elapsed_ns=row.wall_ns,
-        collective_ns=in_collectives[0],
-        waited_ns=in_collectives[1],
-        peak_bytes=row.peak_rss_bytes or _UNKNOWN,
-        ended=rank_texts.ended_text(row),
-    )
-
-
-def _over_all(
-    found: Sequence[RankRow], name: str, of_all: Callable[[Sequence[int]], float]
-) -> RankTimes:
-    def value(of_row: Callable[[RankRow], int]) -> int:
-        return round(of_all([of_row(row) for row in found]))
-
-    return RankTimes(
-        name=name,
-        rank=_UNKNOWN,
-        parts_ns=[],
-        working_ns=value(ranks.working_ns),
-        operator_ns=value(lambda row: row.operator_ns),
-        running_ns=value(lambda row: row.running_ns),
-        waiting_ns=value(lambda row: row.waiting_ns),
-        loading_ns=_UNKNOWN,
-        elapsed_ns=value(lambda row: row.wall_ns),
-        collective_ns=_UNKNOWN,
-        waited_ns=_UNKNOWN,
-        peak_bytes=value(lambda row: row.peak_rss_bytes) or _UNKNOWN,
-        ended="",
-    )
+    rest = (getattr(row, name) - part for name, part in zip(names, of_loading, strict=True))
+    return [*(max(0, part) for part in rest), sum(of_loading)]
