@@ -169,6 +169,7 @@ def _slowest_steps(basis: Basis) -> list[Document]:
         more, where = cause_texts(cause, run.run.cwd)
         rows.append({
             "step": step.number,
+            "rank": "" if step.rank is None else str(step.rank),
             "time": format_ns(step.duration_ns),
             "more_than_usual": more,
             "where": where,

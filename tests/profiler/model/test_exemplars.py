@@ -54,9 +54,10 @@ def test_a_profile_without_kept_steps_has_none(profile: Profile) -> None:
     assert profile.exemplars == ()
 
 
-def test_a_merge_drops_them(profile: Profile) -> None:
+def test_a_merge_keeps_them_with_their_ranks(profile: Profile) -> None:
     made = with_steps(profile, step(1, 0, 10, [lane([(1, 0, 5)])]))
-    assert merge({"one": made, "other": made}).exemplars == ()
+    merged = merge({"one": made, "other": made})
+    assert [(each.rank, each.number) for each in merged.exemplars] == [(0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ export function TimeLineView() {
 }
 
 const NONE =
-  "Steps are kept in runs that have steps, unless recorded with --no-timeline; a merged profile has none.";
+  "Steps are kept in runs that have steps, unless recorded with --no-timeline; of a merged profile, report --steps has them.";
 
 function OneStep(props: { number: number; query: { file: string } }) {
   const name = String(props.number);

@@ -1,4 +1,4 @@
-"""The sections of a profile that refer to nodes of its tree, so that a merge cannot keep them."""
+"""The sections of a profile that refer to nodes of its tree, so that a merge makes them anew."""
 
 from typing import Final
 

@@ -184,6 +184,7 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         Field("end_ns", 3, "int64"),
         Field("reasons", 4, "uint32"),
         Field("lanes", 5, "ExemplarLane", Shape.REPEATED),
+        Field("rank", 6, "uint32"),
     ),
     "ExemplarLane": (
         Field("name", 1, "string"),

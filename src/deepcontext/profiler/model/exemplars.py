@@ -15,6 +15,7 @@ import numpy as np
 from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.node_sections import EXEMPLARS
 from deepcontext.profiler.model.node_table import NodeTable
+from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.store.column import ColumnError, check_table, decode_column
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Exemplar:
         begin_ns: end of the step before, since the session's start.
         end_ns: its own end.
         reasons: why it was kept.
+        rank: number of the rank in a profile of joined ranks, whose times are since the start of this rank's
+            session; None in another profile.
     """
 
     place: int
@@ -51,6 +54,7 @@ class Exemplar:
     begin_ns: int
     end_ns: int
     reasons: ExemplarReason
+    rank: int | None = None
 
     @property
     def duration_ns(self) -> int:
@@ -95,10 +99,15 @@ class ExemplarTable(NodeTable):
 
     @property
     def exemplars(self) -> tuple[Exemplar, ...]:
-        """The kept steps, in order of time."""
+        """The kept steps, in order of time; those of joined ranks by rank."""
         return tuple(
             Exemplar(
-                place, each.number, each.begin_ns, each.end_ns, ExemplarReason(each.reasons & 7)
+                place,
+                each.number,
+                each.begin_ns,
+                each.end_ns,
+                ExemplarReason(each.reasons & 7),
+                each.rank if self._profile.run.rank == ALL_RANKS else None,
             )
             for place, each in enumerate(self._message.exemplars)
         )

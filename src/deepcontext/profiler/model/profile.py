@@ -184,7 +184,7 @@ class Profile(ProfileModel):
 
     @property
     def exemplars(self) -> tuple[Exemplar, ...]:
-        """The steps that were kept whole; empty for older and merged profiles, and without steps.
+        """The steps that were kept whole; empty for older profiles, and without steps.
 
         Raises:
             ProfileDataError: the section of the steps is damaged.

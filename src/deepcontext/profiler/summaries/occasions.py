@@ -2,7 +2,7 @@
 
 A part of the tree is occasional if most of the steps that were kept at random have no event of it. Whatever
 is of the kinds below is no part of a usual step; a checkpoint, a stall and the like are, and slow steps say
-so. Without kept steps nothing is occasional. Does not change a profile (`basis.py`).
+so. Without kept steps, and in joined ranks, nothing is occasional. Does not change a profile (`basis.py`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def occasions(steady: Profile) -> tuple[Occasion, ...]:
     kept = [
         each
         for each in run.exemplars
-        if windows and windows[0].first_step <= each.number <= windows[-1].last_step
+        if windows
+        and each.rank is None
+        and windows[0].first_step <= each.number <= windows[-1].last_step
     ]
     random = [each.number for each in kept if ExemplarReason.RANDOM in each.reasons]
     if len(random) < _FEWEST:
@@ -186,10 +188,14 @@ class _Steps:
         return Occasion(kind, name, frame, steps, period, numbers, time_ns, nodes)
 
     def _period(self, numbers: Sequence[int], steps: int) -> int:
+        """Return the number of steps from one to the next that fits the kept ones and how many there are."""
+        if len(numbers) < _REGULAR:
+            return 0
         apart = math.gcd(*np.diff(numbers).tolist())
         all_steps = sum(each.steps for each in self.steady.of_windows)
-        is_regular = len(numbers) >= _REGULAR and apart > 1
-        return apart if is_regular and abs(steps - all_steps / apart) <= 1 else 0
+        # Not all of them are kept.
+        possible = (each for each in range(apart, 1, -1) if apart % each == 0)
+        return next((each for each in possible if abs(steps - all_steps / each) <= 1), 0)
 
 
 def _events(run: Profile, exemplar: Exemplar) -> Ints | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import GPU_TIME_NS, HOST_TIME_NS
+from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.step_history import step_history
@@ -72,7 +73,7 @@ def time_line(profile: Profile) -> TimeLine:
         QueryError: the profile has no kept step.
     """
     exemplars = profile.exemplars
-    if not exemplars:
+    if not exemplars or profile.run.rank == ALL_RANKS:
         raise QueryError(
             "no step was kept in this profile: it is older, merged, without steps, or was recorded with "
             "--no-timeline; formats pprof and speedscope hold call paths without times"

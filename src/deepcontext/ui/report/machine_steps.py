@@ -17,13 +17,14 @@ def kept_steps_to_dict(run: Profile, limit: int) -> dict[str, Any]:
     """Return the kept steps of a run as a dict of JSON's types; the `limit` slowest as rows."""
     shown = slowest_kept(run)[:limit]
     rows = zip(shown, causes(run, shown), strict=True)
-    return {"row_count": len(run.exemplars), "rows": [_step(*each) for each in rows]}
+    return {"row_count": len(run.exemplars), "rows": [_step(run, *each) for each in rows]}
 
 
-def _step(exemplar: Exemplar, cause: Cause) -> dict[str, Any]:
+def _step(run: Profile, exemplar: Exemplar, cause: Cause) -> dict[str, Any]:
     before, after = cause.pause or (None, None)
     return {
         "number": exemplar.number,
+        "rank": run.run.rank if exemplar.rank is None else exemplar.rank,
         "begin_ns": exemplar.begin_ns,
         "duration_ns": exemplar.duration_ns,
         "reasons": [each.name.lower() for each in exemplar.reasons if each.name],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.model.exemplars import ExemplarReason
 from deepcontext.profiler.summaries.kept_steps import causes, path_excesses, slowest_kept
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from deepcontext.profiler.model.exemplars import Exemplar
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.windows import Window
     from deepcontext.profiler.summaries.step_history import SlowStep, StepHistory
@@ -33,6 +35,11 @@ _SLOWEST: Final = (
     Column("end_ns", "ended after", Unit.ONE_NS),
     Column("more", "more than usual", Unit.NUMBER),
     Column("where", "where", Unit.TEXT),
+)
+_SLOWEST_OF_RANKS: Final = (
+    _SLOWEST[0],
+    Column("rank", "rank", Unit.NUMBER),
+    *(each for each in _SLOWEST[1:] if each.value != "end_ns"),
 )
 _PATHS: Final = (
     Column("excess_ns", "more than usual", Unit.ONE_NS),
@@ -59,6 +66,9 @@ def render_steps(profile: Profile, *, console: Console, warmup: int | None = Non
     layout = TextLayout(console)
     rule, history = step_rule(profile), step_history(profile)
     windows = profile.windows_after(warmup)
+    if history is None and (kept := slowest_kept(profile)):
+        _print_of_ranks(layout, profile, kept)
+        return
     if rule is None or history is None:
         why = f"a step is {rule.explain()}" if rule else "it is of an older version, or merged"
         layout.prose(f"no times of steps in this profile: {why}")
@@ -103,6 +113,19 @@ def _print_slowest(layout: TextLayout, profile: Profile, slowest: Sequence[SlowS
     print_table(layout, Table("Slowest steps", "", _SLOWEST, rows))
 
 
+def _print_of_ranks(layout: TextLayout, profile: Profile, kept: Sequence[Exemplar]) -> None:
+    """Print the slowest steps of joined ranks."""
+    shown = [each for each in kept if ExemplarReason.SLOW in each.reasons][:_SHOWN]
+    rows = []
+    for each, cause in zip(shown, causes(profile, shown), strict=True):
+        more, where = cause_texts(cause, profile.run.cwd)
+        facts = picked(each, "number", "duration_ns")
+        rows.append({**facts, "rank": str(each.rank), "more": more, "where": where})
+    note = "of all ranks, compared with steps that ranks kept at random"
+    print_table(layout, Table("Slowest steps", note, _SLOWEST_OF_RANKS, rows))
+    _print_paths(layout, profile)
+
+
 def _print_paths(layout: TextLayout, profile: Profile) -> None:
     """Print the paths that made the slowest kept step slow."""
     for slowest in slowest_kept(profile)[:1]:
@@ -111,7 +134,8 @@ def _print_paths(layout: TextLayout, profile: Profile) -> None:
             {**picked(each, "excess_ns", "usual_ns"), "path": path_text(profile, each.node)}
             for each in found
         ]
-        title = f"Why step {format_count(slowest.number)} is slow"
+        of_rank = "" if slowest.rank is None else f" of rank {slowest.rank}"
+        title = f"Why step {format_count(slowest.number)}{of_rank} is slow"
         note = "call paths with most more time than in the steps kept at random"
         print_table(layout, Table(title, note, _PATHS, rows, metric_unit="ns"))
 

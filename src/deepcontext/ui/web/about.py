@@ -32,6 +32,7 @@ from deepcontext.ui.web.answers import (
 )
 from deepcontext.ui.web.open_profiles import OpenProfile
 from deepcontext.ui.web.roofline import has_roofline
+from deepcontext.ui.web.time_line import steps_shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +121,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         phases=[phase.label for phase in PHASES if phase in phases],
         ranks=rank_count(profile),
         roofline=has_roofline(profile),
-        kept_steps=len(profile.exemplars),
+        kept_steps=len(steps_shown(profile)),
         tables=_tables(profile),
         # Those of joined ranks are packed, and have views of their own.
         sections=sorted(

@@ -30,7 +30,7 @@ from deepcontext.ui.web.ranks import packed_ranks
 from deepcontext.ui.web.roofline import has_roofline, roofline
 from deepcontext.ui.web.source_choice import chosen_texts
 from deepcontext.ui.web.source_text import NO_TEXT
-from deepcontext.ui.web.time_line import steps_of_page, time_line
+from deepcontext.ui.web.time_line import steps_of_page, steps_shown, time_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +76,7 @@ def _scripts(profiles: OpenProfiles) -> list[str]:
         "app.js": True,
         "jobs.js": bool(profiles.jobs or _with_ranks(profiles)),
         "roofline.js": any(has_roofline(profiles.get(n).profile) for n in numbers),
-        "timeline.js": any(profiles.get(n).profile.exemplars for n in numbers),
+        "timeline.js": any(steps_shown(profiles.get(n).profile) for n in numbers),
     }
     return [name for name, is_needed in needed.items() if is_needed]
 

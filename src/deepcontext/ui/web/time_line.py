@@ -11,8 +11,9 @@ import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.kept_steps import causes, path_excesses, slowest_kept
+from deepcontext.profiler.summaries.kept_steps import causes, path_excesses
 from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
@@ -44,9 +45,14 @@ _NOT_HERE: Final = (
 )
 
 
+def steps_shown(profile: Profile) -> tuple[Exemplar, ...]:
+    """Return the kept steps; none of joined ranks, whose numbers and times are those of each rank."""
+    return () if profile.run.rank == ALL_RANKS else profile.exemplars
+
+
 def time_line(profile: Profile) -> TimeLineAnswer:
     """Return the times of all steps, and which were kept."""
-    history, rule, exemplars = step_history(profile), step_rule(profile), profile.exemplars
+    history, rule, exemplars = step_history(profile), step_rule(profile), steps_shown(profile)
     parts = history.parts if history else ()
     return TimeLineAnswer(
         rule=f"a step is {rule.explain()}" if rule else "",
@@ -81,7 +87,7 @@ def step(profile: Profile, number: str) -> StepAnswer:
     Raises:
         QueryError: the step was not kept.
     """
-    for exemplar in profile.exemplars:
+    for exemplar in steps_shown(profile):
         if str(exemplar.number) == number:
             return _step(profile, exemplar)
     raise QueryError(f"step '{number[:20]}' was not kept in this profile")
@@ -91,7 +97,7 @@ def steps_of_page(profile: Profile) -> dict[str, StepAnswer | ErrorAnswer]:
     """Return the slowest kept steps by number, as many as a page's file has room for."""
     answers: dict[str, StepAnswer | ErrorAnswer] = {}
     left = MOST_SPANS
-    for exemplar in slowest_kept(profile):
+    for exemplar in sorted(steps_shown(profile), key=lambda each: -each.duration_ns):
         answer = _step(profile, exemplar)
         left -= sum(len(lane.node) for lane in answer.lanes)
         if left < 0:

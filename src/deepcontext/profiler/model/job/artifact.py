@@ -19,6 +19,7 @@ from deepcontext.profiler.model.job.bounds import bounded, largest_paths, most_c
 from deepcontext.profiler.model.job.packing import damage, pack
 from deepcontext.profiler.model.job.part import Part, Paths
 from deepcontext.profiler.model.job.path_keys import NO_PATH, JoinedFrame, frame_table
+from deepcontext.profiler.model.job.rank_steps import section, steps_of
 from deepcontext.profiler.model.job.sums import moved
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import ALL_RANKS
@@ -53,6 +54,7 @@ def profile_of(part: Part, *, notes: Sequence[str] = ()) -> Profile:
     frames = [part.frames[key] for key in keys.tolist()]
     sums = {name: _ascending(moved(rows, node)) for name, rows in sorted(part.sums.items())}
     windows = steady.window_section(part.rows, sums, len(tree))
+    steps = section(part.steps, part.paths.key[order])
     left_out = sorted(
         SECTION_TITLES.get(name, name) for name, payload in part.sections.items() if payload is None
     )
@@ -66,6 +68,7 @@ def profile_of(part: Part, *, notes: Sequence[str] = ()) -> Profile:
             **{name: payload for name, payload in part.sections.items() if payload is not None},
             **({} if part.kernels is None else {compiled_kernels.SECTION: part.kernels[1]}),
             **({} if windows is None else {node_sections.WINDOWS: windows}),
+            **({} if steps is None else {node_sections.EXEMPLARS: steps}),
             sections.PATHS: pack(
                 {
                     "ranks": len(part.rows),
@@ -144,6 +147,7 @@ def read_part(profile: Profile) -> Part:
         trust=trust,
         sections=_sections(profile, packed.facts.get("differing", [])),
         kernels=_kernels(profile, packed.facts.get("kernels_rank")),
+        steps=steps_of(profile, None, key),
     )
 
 
@@ -234,7 +238,7 @@ def _about(rows: Sequence[RankRow], left_out: Sequence[str]) -> list[str]:
 
 
 def _sections(profile: ProfileModel, differing: Any) -> dict[str, bytes | None]:
-    own = {*sections.ALL, compiled_kernels.SECTION, node_sections.WINDOWS, "findings"}
+    own = {*sections.ALL, compiled_kernels.SECTION, *node_sections.NODE_SECTIONS, "findings"}
     held: dict[str, bytes | None] = {
         name: payload for name, payload in profile.sections.items() if name not in own
     }

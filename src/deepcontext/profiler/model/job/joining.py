@@ -16,6 +16,7 @@ from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import join_columns
 from deepcontext.profiler.model.job.part import Part, Paths, grouped_paths, joined_by_key
+from deepcontext.profiler.model.job.rank_steps import chosen
 from deepcontext.profiler.model.job.spread import join_spreads
 from deepcontext.profiler.model.job.sums import moved, sum_rows
 from deepcontext.profiler.model.job.trust_sums import join_trust
@@ -66,6 +67,7 @@ def join(parts: Sequence[Part]) -> Part:
         trust=join_trust([part.trust for part in parts]),
         sections=_sections(parts),
         kernels=min(kernels, key=lambda kernel: kernel[0]) if kernels else None,
+        steps=chosen(step for part in parts for step in part.steps),
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.job.part import Part
     from deepcontext.profiler.model.profile import Profile
 
-_RULES = b"2"  # version of the rules of joining; other rules need other results
+_RULES = b"3"  # version of the rules of joining; other rules need other results
 
 
 def path_of(keep: str, names: Sequence[str], folder: str, how: str) -> Path | None:

@@ -27,6 +27,7 @@ from deepcontext.profiler.model.job.path_keys import (
     path_keys,
 )
 from deepcontext.profiler.model.job.rank_row import RankRow, rank_row, rank_times
+from deepcontext.profiler.model.job.rank_steps import RankStep, steps_of
 from deepcontext.profiler.model.job.spread import Spread
 from deepcontext.profiler.model.job.steady import (
     BEFORE,
@@ -96,6 +97,7 @@ class Part:
         trust: trust reports of the ranks.
         sections: payloads by name; None where the ranks' payloads differ, or a rank lacks one.
         kernels: number of the lowest rank with compiled kernels, and their payload.
+        steps: kept steps.
     """
 
     paths: Paths
@@ -108,6 +110,7 @@ class Part:
     trust: TrustSums
     sections: Mapping[str, bytes | None]
     kernels: tuple[int, bytes] | None
+    steps: tuple[RankStep, ...] = ()
 
 
 def part_of(
@@ -159,6 +162,7 @@ def part_of(
             STEADY + metric: encode(column)[:, np.newaxis]
             for metric, column in _inclusive(part, groups).items()
         }
+    kept_sections = {node_sections.EXEMPLARS} | ({node_sections.WINDOWS} if steps else set())
     return Part(
         paths=paths,
         frames=joined_by_key(zip(of_frame.tolist(), frames, strict=True)),
@@ -173,8 +177,9 @@ def part_of(
         rows=(row,),
         run=profile.run,
         trust=TrustSums.of(profile.trust, rank),
-        sections=_sections(profile, rank, without={node_sections.WINDOWS} if steps else set()),
+        sections=_sections(profile, rank, without=kept_sections),
         kernels=None if kernels is None else (rank, kernels),
+        steps=steps_of(profile, rank, keys),
     )
 
 
