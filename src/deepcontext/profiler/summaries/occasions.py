@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Fewer steps at random do not tell what is usual.
 _FEWEST: Final = 4
 _USUAL: Final = 0.5
-# What takes less of the steady state changes no figure.
+# What takes less of the usual steps changes no figure.
 _LEAST: Final = 0.01
 _PROGRAM: Final = "jit("
 # So many steps that are equally far apart are no chance.
@@ -128,11 +128,12 @@ class _Steps:
         for kind, name, frame, nodes in self._parts():
             before = parts.get((kind, name, frame))
             parts[kind, name, frame] = nodes if before is None else before | nodes
-        least = _LEAST * self.steady.run.wall_ns
+        spent = {what: int(time[nodes].sum()) for what, nodes in parts.items()}
+        least = _LEAST * (self.steady.run.wall_ns - sum(spent.values()))
         found = (
-            self._occasion(*what, nodes, int(time[nodes].sum()))
+            self._occasion(*what, nodes, spent[what])
             for what, nodes in parts.items()
-            if time[nodes].sum() >= least
+            if spent[what] >= least
         )
         return tuple(sorted((each for each in found if each), key=lambda each: -each.time_ns))
 
