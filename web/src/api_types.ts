@@ -336,18 +336,11 @@ export interface StepAnswer {
   lanes: LaneAnswer[];
 }
 
-/** A line that a kernel computes; `shown` is the file's path shortened for display. */
-export interface FusedLine {
-  file: string;
-  shown: string;
-  line: number;
-}
-
 /** What torch.compile fused into a kernel; `complete` if all lines are known. */
 export interface FusedKernel {
   name: string;
   operators: string[];
-  lines: FusedLine[];
+  lines: LinePlace[];
   complete: boolean;
 }
 

@@ -459,21 +459,12 @@ class StepAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class FusedLine:
-    """A line that a kernel computes; `shown` is the file's path shortened for display."""
-
-    file: str
-    shown: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class FusedKernel:
     """What torch.compile fused into a kernel; `complete` if all lines are known."""
 
     name: str
     operators: list[str]
-    lines: list[FusedLine]
+    lines: list[LinePlace]
     complete: bool
 
 

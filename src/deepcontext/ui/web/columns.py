@@ -24,10 +24,11 @@ from deepcontext.profiler.views.layers import LAYER_OF_KIND, OPTIONAL_LAYERS, La
 from deepcontext.ui.format import shorten_path
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.measures import measures, metric_of, values_of
-from deepcontext.ui.web.answers import FusedKernel, FusedLine
+from deepcontext.ui.web.answers import FusedKernel
 from deepcontext.ui.web.container import pack
 from deepcontext.ui.web.json_text import to_json
 from deepcontext.ui.web.source_text import named_lines
+from deepcontext.ui.web.tables import line_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,10 +114,7 @@ def fused_kernel(profile: Profile, kernel: CompiledKernel) -> FusedKernel:
     return FusedKernel(
         name=kernel.name,
         operators=list(kernel.operators),
-        lines=[
-            FusedLine(frame.file, shorten_path(frame.file, profile.run.cwd), frame.line)
-            for frame in kernel.lines
-        ],
+        lines=[line_place(profile, frame.file, frame.line) for frame in kernel.lines],
         complete=kernel.is_complete,
     )
 

@@ -19,16 +19,16 @@ from deepcontext.profiler.summaries.jax.programs import device_metric
 from deepcontext.profiler.summaries.jax.roofline import jax_roofline
 from deepcontext.profiler.summaries.roofline import KINDS, LAUNCH, torch_roofline
 from deepcontext.ui.arithmetic_texts import arithmetic_text, efficiency_text, roof_text
-from deepcontext.ui.format import format_flops, format_ns, shorten_path
+from deepcontext.ui.format import format_flops, format_ns
 from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.web.answers import (
-    LinePlace,
     RooflineAnswer,
     RooflineCeiling,
     RooflineChart,
     RooflineGroup,
     RooflinePoint,
 )
+from deepcontext.ui.web.tables import line_place
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -143,10 +143,9 @@ def _chart(profile: Profile, found: Roofline, title: str, notes: list[str]) -> R
 def _point(profile: Profile, point: Point) -> RooflinePoint:
     work, place = point.work, point.place
     time_ns = sum(point.limit_ns)
-    shown = shorten_path(place.file, profile.run.cwd) if place.file else ""
     return RooflinePoint(
         name=place.name,
-        place=LinePlace(place.file, shown, place.line),
+        place=line_place(profile, place.file, place.line),
         node=point.node,
         kind=point.kind,
         limit=point.limit,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deepcontext.ui.format import shorten_path
 from deepcontext.ui.sections.table import Unit
 from deepcontext.ui.web.answers import LinePlace, TableAnswer, TableColumn
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.sections.table import Column, Row, Table
 
 
@@ -29,6 +31,11 @@ def table_answer(table: Table, reason: str = "") -> TableAnswer:
         ],
         [[_cell(table, each, row) for each in columns] for row in table.rows],
     )
+
+
+def line_place(profile: Profile, file: str, line: int) -> LinePlace:
+    """Return a line of source for an answer; "" stands for no file."""
+    return LinePlace(file, shorten_path(file, profile.run.cwd), line)
 
 
 def _cell(table: Table, column: Column, row: Row) -> Any:

@@ -18,7 +18,7 @@ from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.steps import step_rule
 from deepcontext.profiler.views.layers import LAYER_OF_KIND
-from deepcontext.ui.format import format_ns, shorten_path
+from deepcontext.ui.format import format_ns
 from deepcontext.ui.step_texts import cause_texts, lane_name, path_text, why_kept
 from deepcontext.ui.web.answers import (
     ErrorAnswer,
@@ -30,6 +30,7 @@ from deepcontext.ui.web.answers import (
     StepPart,
     TimeLineAnswer,
 )
+from deepcontext.ui.web.tables import line_place
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.exemplars import Exemplar, Lane
@@ -137,16 +138,13 @@ def _lane(lane: Lane, index: np.ndarray) -> LaneAnswer:
 
 def _node(profile: Profile, node: int, user: int) -> SpanNode:
     frame = profile.frame(node)
-    place = LinePlace("", "", 0)
-    if user != NO_NODE:
-        line = profile.frame(user)
-        place = LinePlace(line.file, shorten_path(line.file, profile.run.cwd), line.line)
+    line = None if user == NO_NODE else profile.frame(user)
     modules = [each.name for each in profile.path(node) if each.kind is FrameKind.MODULE]
     return SpanNode(
         node=node,
         name=frame.name,
         layer=LAYER_OF_KIND[FrameKind(frame.kind)].label,
         phase=Phase(int(profile.tree.phase[node])).label,
-        place=place,
+        place=line_place(profile, line.file, line.line) if line else LinePlace("", "", 0),
         modules=" > ".join(modules),
     )
