@@ -152,7 +152,7 @@ class Table:
         return tuple(column for column in self.columns if not self._is_empty(column))
 
     def _is_empty(self, column: Column) -> bool:
-        values = [column.of(row) for row in self.rows]
+        values = (column.of(row) for row in self.rows)
         if column.unit is Unit.PHASES:
             others = (part for each in values for name, part in each.items() if name != _OTHER)
             return not any(others)

@@ -34,8 +34,6 @@ from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
@@ -208,7 +206,7 @@ def device_accounting(profile: Profile) -> DeviceAccounting:
     if metric not in profile.metrics:
         return DeviceAccounting()
     is_jax = np.zeros(len(profile.tree), np.bool_)
-    is_jax[list(_jit_nodes(profile))] = True
+    is_jax[_jit_nodes(profile)] = True
     exclusive = np.where(profile.tree.at_or_below(is_jax), profile.exclusive(metric), 0)
     is_on_line = nearest_user(profile) != NO_NODE
     is_traced = _below_user_line(profile)
@@ -312,10 +310,15 @@ def transfers(profile: Profile) -> tuple[Transfer, ...]:
     return tuple(sorted(listed, key=lambda row: -row.host_ns))
 
 
-def _jit_nodes(profile: Profile) -> Iterator[int]:
-    for node in np.flatnonzero(profile.is_kind(FrameKind.OPERATOR)):
-        if profile.frame(int(node)).name.startswith("jit("):
-            yield int(node)
+def _jit_nodes(profile: Profile) -> list[int]:
+    return profile.once(_jit_nodes, lambda: _find_jit_nodes(profile))
+
+
+def _find_jit_nodes(profile: Profile) -> list[int]:
+    frames = profile.frames
+    names = np.array([text.startswith("jit(") for text in frames.strings], np.bool_)
+    is_jit = (frames.kind == FrameKind.OPERATOR) & names[frames.name]
+    return np.flatnonzero(is_jit[profile.tree.frame]).tolist()
 
 
 def _is_frame(profile: Profile, kind: FrameKind | None, name: str) -> npt.NDArray[np.bool_]:
@@ -336,7 +339,7 @@ def _below_user_line(profile: Profile) -> npt.NDArray[np.bool_]:
     """Return for each node whether a line of the user's code is between the node and its jitted call."""
     tree = profile.tree
     jit = np.zeros(len(tree), np.bool_)
-    jit[list(_jit_nodes(profile))] = True
+    jit[_jit_nodes(profile)] = True
     is_line = profile.is_user_code()[tree.frame]
     return tree.at_or_below(tree.at_or_below(jit) & is_line)
 
