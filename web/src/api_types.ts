@@ -217,7 +217,7 @@ export interface LateRank {
   over_time_ns: number[];
 }
 
-/** The ranks of a merged profile. The notes say what figures are, or why there are none. `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms: code c is exp((c - 1) * `step`), 0 is none. */
+/** The ranks of a merged profile. The notes say what figures are, or why there are none. `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms: code c is exp((c - 1) * `step`), 0 is none. Values of nodes are those of `of_ranks` ranks together: of 1 where they are means. */
 export interface RanksAnswer {
   fact: string;
   note: string;
@@ -233,6 +233,7 @@ export interface RanksAnswer {
   lines: TableAnswer;
   metrics: string[];
   step: number;
+  of_ranks: number;
 }
 
 /** A line, module or operator; see `Point`. `name` is the function of a line. `limit` names what limits it, `limit_share` is the part of its time for which that holds, `kind` indexes `RooflineAnswer.kinds`. `of_peak` is None where it is not known, or says nothing because the time is that of launches. */

@@ -37,7 +37,7 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
 
     def weigh(finding: Finding) -> Finding:
         part = basis.of(finding.part)
-        steps = basis.steps if part is basis.profile else 0
+        steps = basis.all_steps if part is basis.profile else 0
         finding = dataclasses.replace(finding, steps=steps)
         return part.once("weighing", lambda: _weighing(part))(finding)
 

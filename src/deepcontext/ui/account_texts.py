@@ -169,9 +169,16 @@ def groups_of(found: Account) -> tuple[Group, ...]:
     )
 
 
-def base_text(found: Account, leading: Leading, steps: int = 0) -> str:
-    """Return what the shares of lines are shares of: ``4.96 s of elapsed time``, with `steps` a step."""
-    each, scale = (" a step", steps) if steps else ("", 1)
+def base_text(found: Account, leading: Leading, steps: int = 0, *, ranks: int = 1) -> str:
+    """Return what the shares of lines are shares of: ``4.96 s of elapsed time``, with `steps` a step.
+
+    Args:
+        found: the account.
+        leading: its lines.
+        steps: number of steps by which to divide, 0 for none.
+        ranks: number of ranks by which to divide otherwise.
+    """
+    each, scale = (" a step", steps) if steps else ("", ranks)
     if leading.by_gpu:
         return f"{format_ns(leading.whole_ns / scale)} of GPU time{each}"
     imports = found.of(Cause.IMPORTING)
@@ -184,17 +191,22 @@ def steady_text(basis: Basis) -> str:
     if basis.part is not Part.STEADY:
         return ""
     first = f" from step {format_count(basis.first_step)} on" if basis.first_step > 1 else ""
-    return f"{format_count(basis.steps)} steps of {format_ns(basis.step_ns)}{first}"
+    mean = f", means of {basis.ranks} ranks" if basis.ranks > 1 else ""
+    return f"{format_count(basis.steps)} steps of {format_ns(basis.step_ns)}{first}{mean}"
 
 
 def setup_text(basis: Basis) -> str:
     """Return what lies outside a steady state: ``9.81 s before step 3: imports 6.10 s, compiling 2.30 s``.
 
-    "" where the basis is no steady state.
+    Times are means of ranks. "" where the basis is no steady state.
     """
     if basis.setup is None:
         return ""
     found = account(basis.setup)
+
+    def time(value_ns: int) -> str:
+        return format_ns(value_ns / basis.ranks)
+
     parts = [(CAUSE_NAMES[cause], found.of(cause)) for cause in (Cause.IMPORTING, Cause.COMPILING)]
     parts += [
         (
@@ -205,10 +217,12 @@ def setup_text(basis: Basis) -> str:
     ]
     least = max(_LEAST_SAID * found.whole_ns, 1)
     largest = sorted((each for each in parts if each[1] >= least), key=lambda each: -each[1])
-    named = ", ".join(f"{name} {format_ns(value)}" for name, value in largest[:_MOST_OF_SETUP])
-    text = f"{format_ns(basis.setup_ns)} before step {format_count(basis.first_step)}"
+    named = ", ".join(f"{name} {time(value)}" for name, value in largest[:_MOST_OF_SETUP])
+    text = f"{time(basis.setup_ns)} before step {format_count(basis.first_step)}"
     if basis.end_ns >= least:
-        text += f", {format_ns(basis.end_ns)} after step {format_count(basis.first_step + basis.steps - 1)}"
+        text += (
+            f", {time(basis.end_ns)} after step {format_count(basis.first_step + basis.steps - 1)}"
+        )
     return f"{text}{named and f': {named}'}"
 
 

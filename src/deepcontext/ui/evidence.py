@@ -68,7 +68,7 @@ def evidence(
         arguments: include the program's arguments, which may hold secrets.
     """
     basis = basis_of(profile)
-    run, profile, steps = basis.whole, basis.profile, basis.steps
+    run, profile, steps = basis.whole, basis.profile, basis.all_steps
     found = account(profile)
     leading = leading_lines(found)
     steady = steady_text(basis)
@@ -179,7 +179,7 @@ def _slowest_steps(basis: Basis) -> list[Document]:
 
 
 def _line(basis: Basis, place: Place, share: float | None) -> Document:
-    profile, steps = basis.profile, basis.steps or 1
+    profile, steps = basis.profile, basis.divisor
     row: Document = {
         "line": "outside the program's own code",
         "time": format_ns(place.time_ns / steps),
@@ -218,7 +218,7 @@ def _findings(profile: Profile, processes: Sequence[Profile]) -> list[Document]:
 
 
 def _operators(basis: Basis) -> list[Document]:
-    steps = basis.steps or 1
+    steps = basis.divisor
     table = by_operator(basis.profile, "host_time_ns", _MOST_OPERATORS)
     return [
         {
@@ -233,7 +233,7 @@ def _operators(basis: Basis) -> list[Document]:
 
 
 def _kernels(basis: Basis) -> list[Document]:
-    use, steps = gpu_use(basis.profile, _MOST_KERNELS), basis.steps or 1
+    use, steps = gpu_use(basis.profile, _MOST_KERNELS), basis.divisor
     if use is None:
         return []
     return [
@@ -248,7 +248,7 @@ def _kernels(basis: Basis) -> list[Document]:
 
 
 def _jitted(basis: Basis) -> list[Document]:
-    steps = basis.steps or 1
+    steps = basis.divisor
     return [
         {
             "name": each.name,
@@ -263,7 +263,7 @@ def _jitted(basis: Basis) -> list[Document]:
 
 def _device_lines(basis: Basis) -> list[Document]:
     """Return the lines of the program that JAX's compiled programs spend their device time for."""
-    profile, steps = basis.profile, basis.steps or 1
+    profile, steps = basis.profile, basis.divisor
     metric = jax_programs.device_metric(profile)
     if jax_programs.section(profile) is None or metric not in profile.metrics:
         return []

@@ -52,7 +52,7 @@ export class ByRank {
     }
     const { inclusive } = view.costs(node, view.profile.values(this.measure));
     const known = sums.reduce((sum, value) => sum + value, 0);
-    return isKnown(known, inclusive) ? sums : null;
+    return isKnown(known, inclusive * this.means) ? sums : null;
   }
 
   /** The spread of every node of the view, by its source. */
@@ -81,13 +81,19 @@ export class ByRank {
     const stored = this.stored();
     const found = new Map<number, Spread>();
     for (let node = 0; node < count; node++) {
-      const mean = totals[node] / names.length;
-      const known = isKnown(sum[node], totals[node])
+      const total = totals[node] * this.means;
+      const mean = total / names.length;
+      const known = isKnown(sum[node], total)
         ? { most: Math.max(most[node], mean), mostRank: mostRank[node] }
-        : stored(view.first[node], totals[node]);
+        : stored(view.first[node], total);
       if (known && mean > 0) found.set(view.source(node), { mean, ...known });
     }
     return (source) => found.get(source);
+  }
+
+  /** Number of ranks that the value of a node is the mean of. */
+  private get means(): number {
+    return this.ranks.header.names.length / this.ranks.header.of_ranks;
   }
 
   /** The spread that Python wrote of a path, where the node has the cost of this path alone. */

@@ -53,7 +53,7 @@ class Basis:
         setup: the windows before and after it, in which `rest` is without `occasions`; None as `rest`.
         occasions: what only some steps of the steady state do, longest first.
         first_step: its first step, from 1; 0 where no step is in it.
-        steps: number of steps by which its sums are divided; 0 where they are not, as those of a set-up.
+        steps: number of its steps, those of one rank; 0 where sums are not divided, as those of a set-up.
         setup_ns: time before the steady state.
         end_ns: time after it.
     """
@@ -70,11 +70,25 @@ class Basis:
     end_ns: int = 0
 
     @property
+    def ranks(self) -> int:
+        """Number of ranks of a merged profile, 1 for one process."""
+        run = self.profile.run
+        return run.ranks if run.rank == ALL_RANKS else 1
+
+    @property
+    def all_steps(self) -> int:
+        """Number of steps of all ranks together; 0 where sums are not divided."""
+        return self.steps * self.ranks
+
+    @property
+    def divisor(self) -> int:
+        """Number by which sums are divided for values of one step of one rank; 1 where sums are shown."""
+        return self.all_steps or 1
+
+    @property
     def step_ns(self) -> float:
         """Mean time of a step on one rank; 0 without steps."""
-        run = self.profile.run
-        ranks = run.ranks if run.rank == ALL_RANKS else 1
-        return run.wall_ns / self.steps / ranks if self.steps else 0.0
+        return self.profile.run.wall_ns / self.divisor if self.steps else 0.0
 
     def of(self, part: Part) -> Profile:
         """Return the profile of a part; that of the basis where the run does not have this part."""

@@ -75,7 +75,9 @@ class TextLayout:
     def flow(self, items: Sequence[Text]) -> None:
         """Print items side by side, on as many lines as needed."""
         line = Text(" " * (_MARGIN - _GAP))
-        for item in items:
+        parts = [part for item in items for part in item.wrap(self.console, self.width - _MARGIN)]
+        for item in parts:
+            item.rstrip()
             if line.cell_len > _MARGIN and line.cell_len + _GAP + item.cell_len > self.width:
                 self.line(line)
                 line = Text(" " * (_MARGIN - _GAP))

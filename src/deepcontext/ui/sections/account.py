@@ -40,7 +40,7 @@ def lines(view: View, most_causes: int) -> Table:
     leading = leading_lines(found)
     notable = leading.lines[: view.limit]
     shown = part_of(*(sum(each.frame is not None for each in of) for of in (notable, found.lines)))
-    base = base_text(found, leading, view.basis.steps)
+    base = base_text(found, leading, view.basis.all_steps)
     values = [
         _time(view),
         Column("share", "share", Unit.SHARE),
@@ -76,13 +76,15 @@ def set_up(view: View) -> Table | None:
     found = leading_set_up(view.basis)
     if found is None:
         return None
-    step, base = format_count(view.basis.first_step), base_text(found, leading_lines(found))
+    step, ranks = format_count(view.basis.first_step), view.basis.ranks
+    base = base_text(found, leading_lines(found), ranks=ranks)
     time, of_work = Column("time_ns", "time", Unit.NS), share("time_ns", found.work_ns)
     return Table(
         "",
         f"before step {step}; share of {base}:",
         (time, of_work, _SPENT, *view.line_columns(rank=3)),
         [_row(place, 1) for place in found.lines[: max(view.limit // 2, _FEWEST)]],
+        steps=ranks,
     )
 
 

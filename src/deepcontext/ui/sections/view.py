@@ -70,7 +70,7 @@ class View:
         self, title: str, note: str, columns: Sequence[Column], rows: Sequence[Row], **more: Any
     ) -> Table:
         """Return a table whose sums are divided by the steps; `more` as in `Table`."""
-        steps = self.basis.steps or 1
+        steps = self.basis.divisor
         return Table(title, note, columns, rows, steps=steps, metric_unit=self.unit, **more)
 
     def line_columns(self, heading: str = "line", *, rank: int = 5) -> tuple[Column, Column]:

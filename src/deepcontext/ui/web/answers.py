@@ -299,7 +299,8 @@ class RanksAnswer:
     """The ranks of a merged profile. The notes say what figures are, or why there are none.
 
     `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms:
-    code c is exp((c - 1) * `step`), 0 is none.
+    code c is exp((c - 1) * `step`), 0 is none. Values of nodes are those of `of_ranks` ranks together: of
+    1 where they are means.
     """
 
     fact: str
@@ -316,6 +317,7 @@ class RanksAnswer:
     lines: TableAnswer
     metrics: list[str]
     step: float
+    of_ranks: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def engine_profile(profile: Profile) -> EngineProfile:
         **_rules(),
         "strings": list(profile.frames.strings),
         "cwd": profile.run.cwd,
-        "steps": basis.steps or 1,
+        "steps": basis.divisor,
         "measures": measures(profile),
         "totals": [each.key for each in measures(profile) if metric_of(each) is not None],
         "other": [_other(rows) for rows in others],

@@ -71,7 +71,8 @@ def ranks_answer(profile: Profile) -> RanksAnswer:
     Raises:
         ProfileDataError: a section about the ranks cannot be read.
     """
-    profile = basis_of(profile).profile
+    basis = basis_of(profile)
+    profile = basis.profile
     found, rows = late_ranks.by_lateness(profile), ranks.by_rank(profile)
     bins = ranks.histogram(rows)
     late = found.rows if found and len(rows) > 1 else ()
@@ -93,6 +94,7 @@ def ranks_answer(profile: Profile) -> RanksAnswer:
         lines=table_answer(tables.uneven_lines(replace(view, limit=_MOST_LINES))),
         metrics=list(ranks.metrics_by_rank(profile)),
         step=STEP,
+        of_ranks=1 if basis.steps else basis.ranks,
     )
 
 
