@@ -79,6 +79,7 @@ _MOST: Final = 3
 _BUSY: Final = 0.15
 _IMPORTS: Final = 0.4
 _COMPILES: Final = 0.25
+_LEAST_SET_UP: Final = 0.1
 _IDLE: Final = 0.2
 _WAITS: Final = 0.2
 # A wait or an idle GPU of this share says enough.
@@ -151,11 +152,15 @@ def leading_lines(found: Account) -> Leading:
 
 
 def leading_set_up(basis: Basis) -> Account | None:
-    """Return the account of what is not the steady state, if the program works half as long there."""
-    if basis.rest is None:
+    """Return the account of what is before and after the steady state, if the program works long there.
+
+    That is at least half as long as in its steady state, and a notable part of the run.
+    """
+    if basis.setup is None:
         return None
-    found = account(basis.rest)
-    return found if 2 * _work_ns(found) >= account(basis.profile).whole_ns else None
+    found = account(basis.setup)
+    steady, whole = account(basis.profile).whole_ns, account(basis.whole).whole_ns
+    return found if _work_ns(found) >= max(steady / 2, _LEAST_SET_UP * whole) else None
 
 
 def _work_ns(found: Account) -> int:
