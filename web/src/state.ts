@@ -134,6 +134,10 @@ export async function open(opened: Source): Promise<void> {
       about.value = answer;
       failure.value = null;
     });
+    // Who opens several profiles wants to see what differs.
+    if (answer.compared > 1 && !answer.jobs.length && !location.hash) {
+      go({ view: "compare" }, "replace");
+    }
   } catch (error) {
     fail(error);
   }

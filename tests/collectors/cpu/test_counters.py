@@ -249,7 +249,7 @@ def test_the_report_shows_them_and_documents_its_keys(run: Run) -> None:
     render_report(profile, console=console)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
-    assert "page-faults  context-switches" in text
+    assert "page-faults" in text  # a column of zeros is left out
     assert "# touching" in text
 
 

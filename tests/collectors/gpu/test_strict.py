@@ -90,8 +90,9 @@ def test_a_profile_that_cannot_be_written(tmp_path: Path) -> None:
     for options, expected in (((), 0), (("--strict",), 4)):
         folder = tmp_path / "results"
         folder.mkdir()
-        command = [sys.executable, "-m", "deepcontext", "profile", *options]
-        command += ["-o", str(folder / "out.dcprof"), "-c", code, str(folder)]
+        # A snapshot that is written at this moment would keep the program from removing the folder.
+        command = [sys.executable, "-m", "deepcontext", "profile", "--snapshot-interval", "0"]
+        command += [*options, "-o", str(folder / "out.dcprof"), "-c", code, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.stdout == "ran\n"
         assert "no profile written" in done.stderr

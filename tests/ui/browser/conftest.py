@@ -91,7 +91,7 @@ class Opened:
 
     def status(self, contains: str) -> None:
         """Wait until the line below the graph contains a text."""
-        self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=10_000)
+        self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=60_000)
 
     def until(self, condition: str) -> None:
         """Wait until an expression of JavaScript holds, however long a busy machine takes."""

@@ -270,3 +270,12 @@ def test_the_comparison_obeys_the_rules_of_axe(open_three: Open, scheme: str) ->
                 go_to(opened, NOT_OTHER)
             broken += [f"{place}: {each}" for each in violations(opened)]
     assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("where", WHERE, indirect=True)
+def test_several_profiles_open_on_their_comparison(browser: Browser, where: str) -> None:
+    with open_page(browser, where, None) as opened:
+        opened.page.goto(where)
+        opened.page.wait_for_selector("main[aria-label='compare']")
+        opened.go("view=overview")
+        opened.page.wait_for_selector("main[aria-label='overview']")

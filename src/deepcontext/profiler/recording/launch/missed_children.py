@@ -51,6 +51,8 @@ class MissedChildren:
     def look(self) -> None:
         """Check the children that run now; takes 0.1 ms without children, 0.2 ms for two children."""
         self._recorded = run_directory.process_numbers(self._run)
+        for key in [key for key in self._missed if key[0] in self._recorded]:
+            del self._missed[key]  # its first profile came late
         self._to_look = _MOST_LOOKED
         self._look_below(os.getpid(), 0)
 
