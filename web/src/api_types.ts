@@ -84,7 +84,7 @@ export interface AccountAnswer {
   setup_lines: PlaceAnswer[];
 }
 
-/** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it; `kept_steps` is the number of steps of the time line. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
+/** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, of which `wall_ns` is the mean and `steps` has the steps of all, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it; `kept_steps` is the number of steps of the time line. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
 export interface ProfileAnswer {
   name: string;
   version: string;

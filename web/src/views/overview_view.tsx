@@ -34,10 +34,14 @@ function Headline() {
   const current = profile.value;
   if (!current) return null;
   const { steps } = current;
+  const ranks = Math.max(current.ranks, 1);
   const spread = steps?.deviation == null ? "" : ` ± ${formatShare(steps.deviation, steps.mean)}`;
   const parts = [
     current.wall_ns > 0 ? formatTime(current.wall_ns) : "",
-    steps ? `${formatCount(steps.count)} steps of ${formatTime(steps.mean)}${spread}` : "",
+    ranks > 1 ? `${formatCount(ranks)} ranks, means` : "",
+    steps
+      ? `${formatCount(Math.round(steps.count / ranks))} steps of ${formatTime(steps.mean)}${spread}`
+      : "",
     current.exit_reason && current.exit_reason !== "exit" ? `ended by ${current.exit_reason}` : "",
   ];
   return (

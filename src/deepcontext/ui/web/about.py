@@ -110,7 +110,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         cwd=profile.run.cwd,
         exit_reason=profile.run.exit_reason,
         start_unix_ns=run.run.start_unix_ns,
-        wall_ns=run.run.wall_ns,
+        wall_ns=run.run.wall_ns // basis.ranks,
         node_count=len(profile.tree),
         account=account_answer(profile),
         facts=_facts(run),
