@@ -97,7 +97,7 @@ def test_ranks_that_were_cut_at_other_steps_have_the_steps_of_both(
     assert [row.operator_ns for row in ranks.by_rank(basis.whole)] == [938 * MS, 957 * MS]
     values = ranks.own_values(basis.profile, "host_time_ns").sum(axis=0)
     np.testing.assert_allclose(values, [15 * 2 * MS, 15 * 3 * MS], rtol=1e-3)
-    assert steady_text(basis) == "15 steps of 100 ms from step 2 on"
+    assert steady_text(basis) == "15 steps of 100 ms from step 2 on, means of 2 ranks"
     assert basis.rest is not None
     whole = basis.whole.exclusive("host_time_ns")
     assert (host + basis.rest.exclusive("host_time_ns") == whole).all()
