@@ -218,7 +218,7 @@ def main() -> None:
         if options.only in {None, "GPU"}:
             gpu_picture(browser, options.out)
         if options.only in {None, "README"}:
-            with opened(browser, profiles, FILM_SIZE) as page:
+            with opened(browser, profiles, FILM_SIZE, "view=flame") as page:
                 film(page, options.out / "page.webp")
         if options.only in {None, "tutorial"}:
             tutorial_pictures(browser, profiles, options.out)
