@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_page_opens_with_the_overview(opened: Opened) -> None:
-    opened.go("")
+    opened.go("view=overview")
     for part in (".overview-lines code", ".legend-line button", ".overview-pool"):
         opened.page.wait_for_selector(f"main[aria-label='overview'] {part}")
     text = opened.text("main")
@@ -43,7 +43,7 @@ def test_the_page_opens_with_the_overview(opened: Opened) -> None:
 
 
 def test_parts_of_the_overview_lead_on(opened: Opened) -> None:
-    opened.go("")
+    opened.go("view=overview")
     opened.page.click(".overview .legend-line button:has-text('operators')")
     opened.page.wait_for_selector("main[aria-label='flame']")
     opened.page.keyboard.press("o")

@@ -17,7 +17,7 @@ def sheets(opened: Opened, height: str) -> int:
 
 
 def test_the_overview_is_a_summary_on_paper(opened: Opened) -> None:
-    opened.go("")
+    opened.go("view=overview")
     for part in (".overview-lines code", ".legend-line button", ".overview-pool"):
         opened.page.wait_for_selector(f"main[aria-label='overview'] {part}")
     opened.page.emulate_media(color_scheme="dark", media="print")
