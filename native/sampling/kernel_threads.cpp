@@ -132,19 +132,27 @@ std::optional<ThreadState> KernelThreads::state(int thread) const {
   return state;
 }
 
-bool BlockedSignals::isOfCLibrary() const {
-  return (mask & kAllSignals) == kAllSignals;
+bool SignalMasks::isOfCLibrary() const {
+  return (blocked & kAllSignals) == kAllSignals;
 }
 
-BlockedSignals KernelThreads::blockedBy(int thread) const {
+SignalMasks KernelThreads::signals(int thread) const {
   char text[1024];
   readFile(thread, "stat", text, sizeof text);
-  // Source: proc_pid_stat(5): after the name in parentheses, `blocked` is the 30th field.
+  // Source: proc_pid_stat(5): after the name in parentheses, `signal` is the 29th field, then
+  // follows `blocked`.
   const char *field = std::strrchr(text, ')');
-  for (int i = 0; field && i < 30; ++i) {
+  for (int i = 0; field && i < 29; ++i) {
     field = std::strchr(field + 1, ' ');
   }
-  return field ? BlockedSignals{std::strtoull(field, nullptr, 10)} : BlockedSignals();
+  if (!field) {
+    return {};
+  }
+  SignalMasks masks;
+  char *rest = nullptr;
+  masks.pending = std::strtoull(field, &rest, 10);
+  masks.blocked = std::strtoull(rest, nullptr, 10);
+  return masks;
 }
 
 std::optional<uint64_t> KernelThreads::cpuNs(int thread) {

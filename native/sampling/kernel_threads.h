@@ -20,11 +20,14 @@ struct ThreadState {
 /// open. False, with the reason, where the kernel does not allow it.
 bool separateDescriptors(std::string *reason, unsigned first_closed = 0);
 
-/// The signals below 32 that a thread blocked at one moment; all when it has ended.
-struct BlockedSignals {
-  uint64_t mask = ~uint64_t{0}; // one bit each, from signal 1
+/// The signals below 32 that a thread blocked at one moment, all when it has ended, and those that
+/// were sent to it and not delivered.
+struct SignalMasks {
+  uint64_t blocked = ~uint64_t{0}; // one bit each, from signal 1
+  uint64_t pending = 0;
 
-  bool has(int signal_number) const { return (mask >> (signal_number - 1)) & 1; }
+  bool isBlocked(int signal_number) const { return (blocked >> (signal_number - 1)) & 1; }
+  bool isPending(int signal_number) const { return (pending >> (signal_number - 1)) & 1; }
   /// Whether the thread has ended, or is where the C library blocks all signals for a moment: it
   /// starts another thread or a process, or ends.
   bool isOfCLibrary() const;
@@ -47,8 +50,8 @@ public:
   std::string name(int thread) const;
   /// None when the thread has ended or the kernel does not report it.
   std::optional<ThreadState> state(int thread) const;
-  /// The signals that it blocks. Half the price of reading the same from "status".
-  BlockedSignals blockedBy(int thread) const;
+  /// Half the price of reading the same from "status".
+  SignalMasks signals(int thread) const;
 
   /// Processor time since the thread began; none when it has ended.
   static std::optional<uint64_t> cpuNs(int thread);

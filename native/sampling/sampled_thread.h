@@ -38,6 +38,7 @@ struct SampledThread {
   Node *answered_at = nullptr;
   Node *answered_inside = nullptr;
   uint64_t next_copy_ns = 0;      // of its stack
+  uint64_t taken_cpu_ns = 0;      // its clock when the signal was first found taken; 0: was not
   bool is_answer_charged = false; // the answer that is asked for stands for time
   ThreadAccount account;
   PerfCounters counters;

@@ -151,8 +151,8 @@ bool takeSampleSignal() {
   struct sigaction ours;
   std::memset(&ours, 0, sizeof ours);
   ours.sa_sigaction = onSampleSignal;
-  // Not blocked inside the handler: a thread that blocks the signal is then never one that answers.
-  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER;
+  // Blocked inside the handler (no SA_NODEFER): with many signals the stack would overflow.
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   sigemptyset(&ours.sa_mask);
   if (sigaction(kSampleSignal, &ours, &old) != 0) {
     return false;

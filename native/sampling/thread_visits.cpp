@@ -17,6 +17,8 @@ constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
 // At higher rates than this allows, samples at the place of the last copy have its functions.
 constexpr uint64_t kNsBetweenCopies = 5'000'000;
+// Of its own time, from the signal to the beginning of an answer.
+constexpr uint64_t kLongestStartNs = 1'000'000;
 const std::vector<uint32_t> kNoFunctions;
 
 LevelView levelsOf(const SampledThread &thread) {
@@ -116,8 +118,8 @@ void ThreadVisits::look(const Senses &senses, SampledThread &thread, uint64_t cp
 
 /// Read anew each time: a signal for a thread that blocks it stays pending, and the program would
 /// receive it from sigwait(), or by a handler that it sets before it unblocks the signal.
-bool ThreadVisits::mayAsk(const SampledThread &thread, BlockedSignals blocked) {
-  if (!may_ask_ || blocked.has(kSampleSignal)) {
+bool ThreadVisits::mayAsk(const SampledThread &thread, SignalMasks signals) {
+  if (!may_ask_ || signals.isBlocked(kSampleSignal)) {
     return false;
   }
   if (CallFilters::of(thread.number) != filters_) { // its handler's calls may end the process
@@ -129,7 +131,7 @@ bool ThreadVisits::mayAsk(const SampledThread &thread, BlockedSignals blocked) {
 
 void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
   thread.is_waiting = false;
-  if (!mayAsk(thread, senses.kernel.blockedBy(thread.number))) {
+  if (!mayAsk(thread, senses.kernel.signals(thread.number))) {
     SamplerCounts::bump(parts_.counts.unanswered);
     std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(thread.number);
     chargeWithoutPlace(thread, cpu_ns.value_or(thread.account.last().cpu_ns));
@@ -145,7 +147,7 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
 /// soon as it runs, has the native functions there.
 void ThreadVisits::lookInside(const Senses &senses, SampledThread &thread) {
   bool is_due = monotonicNs() >= thread.next_copy_ns;
-  if (is_due && mayAsk(thread, senses.kernel.blockedBy(thread.number))) {
+  if (is_due && mayAsk(thread, senses.kernel.signals(thread.number))) {
     bool is_pending =
         thread.slot != SampleSlots::kMost && thread.is_answer_charged &&
         SampleSlots::at(thread.slot)->state.load(std::memory_order_relaxed) != SampleSlot::kIdle;
@@ -171,6 +173,7 @@ bool ThreadVisits::sendQuestion(SampledThread &thread) {
   slot->wants_stack = now_ns >= thread.next_copy_ns;
   thread.next_copy_ns = slot->wants_stack ? now_ns + kNsBetweenCopies : thread.next_copy_ns;
   slot->reader.begin(&parts_.handlers_memory);
+  thread.taken_cpu_ns = 0;
   slot->thread.store(thread.number, std::memory_order_relaxed);
   slot->state.store(SampleSlot::kAsked, std::memory_order_release);
   if (!askForSample(thread.slot, thread.number)) {
@@ -186,14 +189,26 @@ void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
     slot->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
     return;
   }
-  // The program may block or take the signal while it is on its way.
-  BlockedSignals blocked = senses.kernel.blockedBy(thread.number);
   uint32_t asked = SampleSlot::kAsked;
-  if (slot->state.load(std::memory_order_relaxed) == asked && !mayAsk(thread, blocked) &&
-      !blocked.isOfCLibrary() && // answers soon, or never
+  if (slot->state.load(std::memory_order_relaxed) == asked &&
+      hasLostSignal(thread, senses.kernel.signals(thread.number)) &&
       slot->state.compare_exchange_strong(asked, SampleSlot::kIdle)) {
     SamplerCounts::bump(parts_.counts.astray);
   }
+}
+
+/// Whether the program has received the signal that asks, or will: it may block or take the signal
+/// while it is on its way. A signal that is not pending and not answered may have been taken by the
+/// sampler's handler, in which the thread has lost its processor and the signal is blocked, too.
+bool ThreadVisits::hasLostSignal(SampledThread &thread, SignalMasks signals) {
+  if (signals.isPending(kSampleSignal) || !may_ask_) {
+    return !mayAsk(thread, signals) && !signals.isOfCLibrary(); // else it answers soon, or never
+  }
+  uint64_t cpu_ns = KernelThreads::cpuNs(thread.number).value_or(thread.taken_cpu_ns);
+  if (thread.taken_cpu_ns == 0) {
+    thread.taken_cpu_ns = cpu_ns;
+  }
+  return cpu_ns - thread.taken_cpu_ns > kLongestStartNs;
 }
 
 /// Charge the sample that the thread has answered.

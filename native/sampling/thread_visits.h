@@ -59,7 +59,8 @@ private:
   void findRecorder(SampledThread &thread);
   void takeAnswer(const Senses &senses, SampledThread &thread);
   void look(const Senses &senses, SampledThread &thread, uint64_t cpu_ns);
-  bool mayAsk(const SampledThread &thread, BlockedSignals blocked);
+  bool mayAsk(const SampledThread &thread, SignalMasks signals);
+  bool hasLostSignal(SampledThread &thread, SignalMasks signals);
   void ask(const Senses &senses, SampledThread &thread);
   void lookInside(const Senses &senses, SampledThread &thread);
   bool sendQuestion(SampledThread &thread);

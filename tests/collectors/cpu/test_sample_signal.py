@@ -91,6 +91,27 @@ print(0)
     assert profile.trust.counters["signals_astray"] == 0
 
 
+def test_a_flood_of_the_signal_does_no_harm(tmp_path: Path) -> None:
+    """Signals of other processes, which are ignored by default, on the small stack of faulthandler."""
+    _, profile = _profile(
+        tmp_path,
+        """
+import faulthandler, sys
+from subprocess import Popen
+faulthandler.enable()
+send = f"import os, sys\\nwhile True: os.kill(int(sys.argv[1]), {signal.SIGURG:d})"
+others = [Popen([sys.executable, "-S", "-c", send, str(os.getpid())]) for _ in range(2)]
+burn(1.5)
+for other in others:
+    other.kill()
+print(0)
+""",
+    )
+
+    assert profile.run.exit_reason == "exit"
+    assert profile.trust.counters["samples_running"] > 0
+
+
 def test_waits_that_the_signal_ends_are_counted(tmp_path: Path) -> None:
     """epoll_wait is never restarted; Python waits again, a C library has to."""
     seen, profile = _profile(
