@@ -386,11 +386,11 @@ def test_arrays_that_are_kept_grow_at_their_line_step_by_step(tmp_path: Path) ->
     (grown,) = memory_summary.growth(profile)
     assert "kept.append(doubled(x))" in linecache.getline(grown.file, grown.line)
     assert (grown.size_bytes, grown.grown_steps, grown.steps) == (16 * 16 * KIB, 16, 16)
-    assert grown.is_steady
+    assert grown.is_leak
     assert _bytes_of(profile, "growth_bytes", "jit(doubled)") == [16 * 16 * KIB]
     report: Any = report_to_dict(profile, limit=100, metric="host_time_ns")
     (line,) = report["memory"]["lines"]["growth"]
-    assert (line["growth_bytes"], line["is_steady"]) == (16 * 16 * KIB, True)
+    assert (line["growth_bytes"], line["is_leak"]) == (16 * 16 * KIB, True)
     file = io.StringIO()
     render_report(profile, console=Console(file=file, width=160), full=True)
     assert "leak?" in file.getvalue().partition("Memory that grew")[2]
@@ -451,6 +451,6 @@ def test_the_leak_of_the_documentation_is_found(
     file.write_text(block, encoding="utf-8")
     runpy.run_path(str(file))
     profile = deepcontext.Profile.load(tmp_path / "jax_leak.dcprof")
-    (leak,) = (each for each in memory_summary.growth(profile) if each.is_steady)
+    (leak,) = (each for each in memory_summary.growth(profile) if each.is_leak)
     assert "train_step(weight, x)" in linecache.getline(leak.file, leak.line)
     assert (leak.grown_steps, leak.steps) == (16, 16)

@@ -115,7 +115,7 @@ def test_a_leaky_loop_grows_at_its_line_step_by_step(record: Any) -> None:
     use = memory_summary.memory_use(recording.profile)
     assert use is not None
     assert (use.steps, use.growth_since_step, use.growth_steps) == (24, 8, 16)
-    grown = {each.line: each for each in memory_summary.growth(recording.profile) if each.is_steady}
+    grown = {each.line: each for each in memory_summary.growth(recording.profile) if each.is_leak}
     text = {line: linetext(line) for line in grown}
     # A step keeps the batch, which the product needs, the product, which the sine needs, and the sum.
     tensor_bytes = 64 * 1024 * FLOAT
@@ -325,7 +325,7 @@ def test_the_leak_of_the_documentation_is_found(script: Any) -> None:
     (block,) = (each for each in blocks if "import torch" in each)
     script.run(block)
     grown = memory_summary.growth(script.recording("leak.dcprof").profile)
-    (leak,) = (each for each in grown if each.is_steady)
+    (leak,) = (each for each in grown if each.is_leak)
     assert leak.line == 1 + block.splitlines().index(
         "        loss = (torch.ones(64, 1024) * weight).sin().sum()"
     )
@@ -340,7 +340,7 @@ def test_the_report_shows_memory_to_people_and_programs(record: Any) -> None:
     lines = memory["lines"]
     assert {row["file"] for row in lines["held_at_peak"]} == {__file__}
     assert lines["growth"][0]["grown_steps"] == 16
-    assert lines["growth"][0]["is_steady"]
+    assert lines["growth"][0]["is_leak"]
     page = (Path(__file__).parents[3] / "docs" / "reference" / "report-json.md").read_text()
     keys = {f"memory.{key}" for key in memory if key != "gpu_lines"}
     keys |= {f"memory.pools.{key}" for key in memory["pools"][0]}

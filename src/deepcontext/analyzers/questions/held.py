@@ -53,12 +53,6 @@ _SCARCE: Final = 0.5
 _LEAST_CHURN: Final = 100.0
 _MANY_ALLOCATIONS: Final = 1000
 _ALLOCATED_ONCE: Final = 1.05
-# Growth over the observed steps. Memory that grows in every step is not a filling cache, and is judged by
-# its growth in a training run.
-_LEAST_GROWTH: Final = _MIB
-_LEAST_GROWTH_SHARE: Final = 0.01
-_STEPS_OF_A_RUN: Final = 10_000
-_FEWEST_STEPS: Final = 5
 _FEWEST_CALLS: Final = 16
 # Of what was ever allocated, or of the calls: the last one's may be the only one that is not kept, or was
 # freed.
@@ -79,7 +73,7 @@ def find(profile: Profile) -> Iterator[Cause]:
     """Return what holds memory."""
     for prefix in memory_summary.prefixes(profile):
         peak = total(profile, f"{prefix}peak_bytes")
-        leaks = list(_leaks(profile, prefix, peak or total(profile, jax_memory.PEAK)))
+        leaks = list(_leaks(profile, prefix))
         yield from leaks
         if peak < _LEAST_PEAK:
             if not leaks and not prefix:
@@ -148,14 +142,14 @@ def _memory(prefix: str) -> str:
     return "device memory" if prefix else "memory"
 
 
-def _leaks(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
+def _leaks(profile: Profile, prefix: str) -> Iterator[Cause]:
     """Find the lines under which memory grows: one cause for those of one holder, and for the rest."""
     metric, use = f"{prefix}growth_bytes", memory_summary.memory_use(profile)
     # Without steps, most programs that collect the results of calls do so on purpose.
     if metric not in profile.metrics or use is None or use.step_kind == "call":
         return
     lines = memory_summary.grown_lines(profile, prefix)
-    rows = lines.rows(profile.frames, np.flatnonzero(_are_leaks(lines, peak)))
+    rows = lines.rows(profile.frames, np.flatnonzero(lines.is_leak))
     if not rows:
         return
     suspects = {(each.file, each.line): each for each in rows}
@@ -191,16 +185,6 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
                 **(held_tensors.evidence(holder) if holder else {}),
             },
         )
-
-
-def _are_leaks(lines: memory_summary.GrownLines, peak: int) -> at.Mask:
-    """Return which lines leak, shape (lines,)."""
-    size, steps = lines.size_bytes, lines.steps
-    found = lines.is_steady() & (size >= max(_LEAST_GROWTH, _LEAST_GROWTH_SHARE * peak))
-    if steps >= _FEWEST_STEPS:
-        always = lines.grown_steps == steps
-        found[always] = size[always] >= -(-_LEAST_PEAK * steps // _STEPS_OF_A_RUN)
-    return found
 
 
 def _held_graphs(profile: Profile) -> Iterator[Cause]:
@@ -382,7 +366,7 @@ def _growing_calls(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
     if use is None or use.step_kind != "call" or use.growth_steps < _FEWEST_CALLS:
         return
     grown = memory_summary.grown_lines(profile, prefix)
-    steady = grown.rows(profile.frames, np.flatnonzero(grown.is_steady()))
+    steady = grown.rows(profile.frames, np.flatnonzero(grown.grows_often))
     calls = {(each.file, each.line): each.grown_steps for each in steady}
     # One piece that grows is a cache.
     pieces = profile.tree.inclusive(counts_or_zeros(profile, f"{prefix}peak_bytes"))

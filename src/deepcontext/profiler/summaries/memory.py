@@ -15,7 +15,9 @@ import numpy as np
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.place import Place
+from deepcontext.profiler.summaries.jax.memory import PEAK
 from deepcontext.profiler.summaries.jax.programs import section
 from deepcontext.profiler.summaries.lines import UserLines, by_line
 
@@ -29,13 +31,20 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.groups import GroupTable
 
     Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
 
 SECTION: Final = "memory"
 GPU_PREFIX: Final = "gpu_"
 _LAYOUT: Final = 1
-# A cache or a buffer grows a few times; a leak keeps growing.
+# A cache or a buffer grows a few times; a leak keeps growing, by more than what varies in step ends.
 _FEWEST_GROWN: Final = 3
-_LEAST_SHARE: Final = 0.1
+_LEAST_STEPS: Final = 0.1
+_LEAST_GROWTH: Final = 1 << 20
+_LEAST_OF_PEAK: Final = 0.01
+# What grows in every step is no cache, and is judged by what it would hold after a training run.
+_FEWEST_STEPS: Final = 5
+_LEAST_IN_A_RUN: Final = 64 << 20
+_STEPS_OF_A_RUN: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +112,13 @@ class GrownLine(Place):
         size_bytes: growth in bytes.
         grown_steps: number of steps with growth; the largest number of any context below the line.
         steps: number of inspected steps.
+        is_leak: whether it looks like a leak: memory grew in many steps, and by an amount that matters.
     """
 
     size_bytes: int
     grown_steps: int
     steps: int
-
-    @property
-    def is_steady(self) -> bool:
-        """Whether the growth looks like a leak: memory grew in many steps, not once or twice."""
-        return self.grown_steps >= _least_grown(self.steps)
+    is_leak: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +131,26 @@ class GrownLines:
         frame: a frame of each line.
         size_bytes: as in `GrownLine`.
         grown_steps: as in `GrownLine`.
+        grows_often: whether memory grew in many steps, not once or twice.
+        is_leak: as in `GrownLine`.
         steps: as in `GrownLine`, one number.
     """
 
     frame: Ints
     size_bytes: Ints
     grown_steps: Ints
+    grows_often: Mask
+    is_leak: Mask
     steps: int
-
-    def is_steady(self) -> npt.NDArray[np.bool_]:
-        """Return `GrownLine.is_steady` of each line."""
-        return np.asarray(self.grown_steps >= _least_grown(self.steps))
 
     def rows(self, frames: FrameTable, chosen: Ints) -> tuple[GrownLine, ...]:
         """Return the lines at these indices; `frames` are the profile's."""
-        columns = (self.frame, self.size_bytes, self.grown_steps)
+        columns = (self.frame, self.size_bytes, self.grown_steps, self.is_leak)
         places = zip(*(column[chosen].tolist() for column in columns), strict=True)
         return tuple(
-            GrownLine.at(frames[frame], size, grown, self.steps) for frame, size, grown in places
+            GrownLine.at(frames[frame], size, grown, self.steps, is_leak)
+            for frame, size, grown, is_leak in places
         )
-
-
-def _least_grown(steps: int) -> float:
-    return max(_FEWEST_GROWN, steps * _LEAST_SHARE)
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:
@@ -211,11 +214,13 @@ def held_at_peak(profile: Profile, prefix: str = "", limit: int = 0) -> GroupTab
     return by_line(profile, metric, limit, largest="exclusive")
 
 
-def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[GrownLine, ...]:
+def growth(
+    profile: Profile, prefix: str = "", limit: int = 0, *, only_leaks: bool = False
+) -> tuple[GrownLine, ...]:
     """Return the lines under which memory grew over the last steps, largest growth first."""
     lines = grown_lines(profile, prefix)
-    found = len(lines.frame)
-    return lines.rows(profile.frames, np.arange(min(limit or found, found)))
+    chosen = np.flatnonzero(lines.is_leak) if only_leaks else np.arange(len(lines.frame))
+    return lines.rows(profile.frames, chosen[: limit or None])
 
 
 def grown_lines(profile: Profile, prefix: str = "") -> GrownLines:
@@ -226,8 +231,8 @@ def grown_lines(profile: Profile, prefix: str = "") -> GrownLines:
 def _grown_lines(profile: Profile, prefix: str) -> GrownLines:
     use, metric = memory_use(profile), f"{prefix}growth_bytes"
     if use is None or metric not in profile.metrics:
-        none = np.zeros(0, np.int64)
-        return GrownLines(none, none, none, 0)
+        none, no_mask = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        return GrownLines(none, none, none, no_mask, no_mask, 0)
     lines, rows = UserLines.of(profile), profile.metrics[metric]
     of_row = lines.of_node[rows.node]
     has_line = of_row != NO_GROUP
@@ -238,4 +243,11 @@ def _grown_lines(profile: Profile, prefix: str) -> GrownLines:
     np.maximum.at(counts, of_row, rows.count[has_line].astype(np.int64))
     order = np.lexsort((lines.frame, -sizes))
     grown = order[sizes[order] > 0]
-    return GrownLines(lines.frame[grown], sizes[grown], counts[grown], use.growth_steps)
+    sizes, counts, steps = sizes[grown], counts[grown], use.growth_steps
+    grows_often = counts >= max(_FEWEST_GROWN, steps * _LEAST_STEPS)
+    peak = total(profile, f"{prefix}peak_bytes") or total(profile, PEAK)
+    is_leak = grows_often & (sizes >= max(_LEAST_GROWTH, _LEAST_OF_PEAK * peak))
+    if steps >= _FEWEST_STEPS:
+        always = counts == steps
+        is_leak[always] = sizes[always] * _STEPS_OF_A_RUN >= _LEAST_IN_A_RUN * steps
+    return GrownLines(lines.frame[grown], sizes, counts, grows_often, is_leak, steps)

@@ -29,14 +29,15 @@ _ROLE_STYLES: Final = {
 _BAR_WIDTH: Final = 60
 
 
-def print_memory(layout: TextLayout, view: View) -> None:
-    """Print each memory's peak by role and by line of user code, and the lines that grew."""
+def print_memory(layout: TextLayout, view: View, *, only_leaks: bool = True) -> None:
+    """Print each memory's peak by role and by line of user code, and the lines that may leak, or grew."""
     view = view.run
     profile = view.profile
     use = memory_summary.memory_use(profile)
     pools = [pool for pool in use.pools if pool.allocations] if use else []
     prefixes = memory_summary.prefixes(profile)
-    if use is None or not (pools or any(memory_summary.growth(profile, p) for p in prefixes)):
+    grown = [tables.growth(view, prefix, only_leaks=only_leaks) for prefix in prefixes]
+    if use is None or not (pools or any(table.rows for table in grown)):
         return
     if pools:
         layout.title("Memory", "of tensors; held at the peak, by the allocating line")
@@ -44,9 +45,9 @@ def print_memory(layout: TextLayout, view: View) -> None:
         layout.title("Memory that grew", "held at the ends of steps, by the allocating line")
     for pool in pools:
         _print_pool(layout, pool, use)
-    for prefix in prefixes:
+    for prefix, growth in zip(prefixes, grown, strict=True):
         print_table(layout, tables.holders(view, prefix))
-        print_table(layout, tables.growth(view, prefix))
+        print_table(layout, growth)
 
 
 def _print_pool(layout: TextLayout, pool: Pool, use: MemoryUse) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.report import jax_sections, memory, path_view, phases
@@ -99,7 +100,13 @@ SECTIONS: Final = (
     ),
     Section("counters", 21, -1, _table(cpu.counters)),
     Section("call paths", 13, -2, path_view.print_paths),
-    Section("memory", 14, -2, memory.print_memory),
+    Section(
+        "memory",
+        14,
+        -2,
+        memory.print_memory,
+        print_full=partial(memory.print_memory, only_leaks=False),
+    ),
     Section(
         "memory of JAX",
         16,

@@ -36,8 +36,8 @@ def holders(view: View, prefix: str) -> Table:
     )
 
 
-def growth(view: View, prefix: str) -> Table:
-    """Return the lines at which the memory of the host, or of a device, grew."""
+def growth(view: View, prefix: str, *, only_leaks: bool = False) -> Table:
+    """Return the lines at which the memory of the host, or of a device, grew, or those that may leak."""
     return Table(
         "",
         "",
@@ -45,16 +45,18 @@ def growth(view: View, prefix: str) -> Table:
             Column("growth_bytes", "device memory grew" if prefix else "grew", Unit.BYTES),
             Column(lambda row: row["growth_bytes"] / row["steps"], "a step", Unit.BYTES, rank=2),
             Column(lambda row: f"{row['grown_steps']} of {row['steps']}", "steps", Unit.NUMBER),
-            Column(lambda row: "leak?" * row["is_steady"], "", Unit.TEXT, rank=3),
+            Column(lambda row: "leak?" * row["is_leak"], "", Unit.TEXT, rank=3),
             *view.line_columns(rank=1),
         ),
         [
             picked(
                 grown,
-                *("file", "line", "function", "grown_steps", "steps", "is_steady"),
+                *("file", "line", "function", "grown_steps", "steps", "is_leak"),
                 growth_bytes="size_bytes",
             )
-            for grown in memory_summary.growth(view.profile, prefix, view.limit)
+            for grown in memory_summary.growth(
+                view.profile, prefix, view.limit, only_leaks=only_leaks
+            )
         ],
     )
 
