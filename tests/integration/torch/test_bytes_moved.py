@@ -12,7 +12,7 @@ from deepcontext.profiler.model.bytes_moved import operator_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deepcontext.profiler.model.bytes_moved import OperatorBytes
+    from deepcontext.profiler.model.recorded_operators import CountedOperators
 
     Run = Callable[[], object]
 
@@ -82,10 +82,10 @@ def convolutions(dtype: Any) -> Run:
 
 
 @pytest.fixture
-def count(record: Any) -> Callable[[Run], OperatorBytes]:
+def count(record: Any) -> Callable[[Run], CountedOperators]:
     """Return a function that runs a function, and returns the bytes found in its profile."""
 
-    def count(run: Run) -> OperatorBytes:
+    def count(run: Run) -> CountedOperators:
         profile = record(run, shapes=True).profile
         found = operator_bytes(profile.frames, profile.tree, profile.metrics[CALL_DURATION_NS.name])
         assert [profile.frame(node).name for node in found.unknown] == []
@@ -97,7 +97,7 @@ def count(record: Any) -> Callable[[Run], OperatorBytes]:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("make", [perceptron, attention, optimizer, convolutions])
 def test_bytes_are_those_of_the_tensors_taken_and_returned(
-    make: Callable[[Any], Run], dtype: str, count: Callable[[Run], OperatorBytes]
+    make: Callable[[Any], Run], dtype: str, count: Callable[[Run], CountedOperators]
 ) -> None:
     run = make(getattr(torch, dtype))
     run()  # the first makes gradients and state
@@ -107,14 +107,14 @@ def test_bytes_are_those_of_the_tensors_taken_and_returned(
     assert found == pytest.approx(tensors.bytes, rel=0.03)
 
 
-def test_an_embedding_reads_the_chosen_rows(count: Callable[[Run], OperatorBytes]) -> None:
+def test_an_embedding_reads_the_chosen_rows(count: Callable[[Run], CountedOperators]) -> None:
     table, tokens = torch.randn(1000, 16), torch.randint(0, 1000, (3, 5))
     found = count(lambda: functional.embedding(tokens, table))
     assert found.values.sum() == 8 * 15 + 2 * 4 * 15 * 16
 
 
 def test_autocast_counts_the_narrow_product_and_the_casts(
-    count: Callable[[Run], OperatorBytes],
+    count: Callable[[Run], CountedOperators],
 ) -> None:
     a, b = torch.randn(8, 16), torch.randn(16, 4)
 

@@ -14,8 +14,8 @@ from deepcontext.profiler.model.flop_formulas import FORMULAS as FLOP_FORMULAS
 from deepcontext.profiler.model.operator_inputs import Inputs, split_name
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.model.bytes_moved import OperatorBytes
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.recorded_operators import CountedOperators
     from tests.conftest import MakeProfile
 
 # By hand: elements read plus elements written, each in bytes.
@@ -104,7 +104,7 @@ def profile_of(
     )
 
 
-def found_in(profile: Profile) -> OperatorBytes:
+def found_in(profile: Profile) -> CountedOperators:
     return operator_bytes(profile.frames, profile.tree, profile.metrics[CALL_DURATION_NS.name])
 
 

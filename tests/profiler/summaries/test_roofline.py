@@ -70,7 +70,7 @@ def found_in(profile: Profile) -> Roofline:
 
 
 def points(profile: Profile, by: str) -> dict[str, Point]:
-    return {each.place.name: each for each in found_in(profile).points[by]}
+    return {each.place.function: each for each in found_in(profile).points[by]}
 
 
 def test_lines_and_operators_have_the_figures_of_the_report(profile: Profile) -> None:
@@ -80,7 +80,7 @@ def test_lines_and_operators_have_the_figures_of_the_report(profile: Profile) ->
     assert [(p.place.file, p.place.line, p.work) for p in found.points["line"]] == [
         (row.file, row.line, row.work) for row in moved.lines
     ]
-    assert [(p.place.name, p.work) for p in found.points["operator"]] == [
+    assert [(p.place.function, p.work) for p in found.points["operator"]] == [
         (row.name, row.work) for row in moved.operators
     ]
     assert found.total == moved.total
@@ -193,7 +193,11 @@ def test_on_a_gpu_the_time_is_that_of_kernels_under_the_published_roof(
     assert found.roof is not None
     assert found.roof.origin == "published"
     large, small = found.points["operator"]
-    assert (large.place.name, large.limit, large.work.time_ns) == (product, "compute", 2_000_000)
+    assert (large.place.function, large.limit, large.work.time_ns) == (
+        product,
+        "compute",
+        2_000_000,
+    )
     assert large.work.of_peak == pytest.approx(2 * 8192**3 / 989.5e12 / 2e-3)
     assert (small.limit, small.work.time_ns) == ("launch", 30_000)
 
@@ -241,7 +245,7 @@ def test_operations_of_jax_have_the_figures_of_the_report(make_profile: MakeProf
     found = jax_roofline(profile)
     assert found is not None
     listed = {each.name: each for each in operations(profile)}
-    placed = {each.place.name: each for each in found.points["operation"]}
+    placed = {each.place.function: each for each in found.points["operation"]}
     assert set(placed) == {f"{name} in jit_step" for name in listed if name != "while.3"}
     for name, each in listed.items():
         if name == "while.3":

@@ -6,12 +6,11 @@ known is named, with its calls, and is never guessed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.metric import BYTES_MOVED
 from deepcontext.profiler.model.byte_formulas import (
     FORMULAS,
     MOVE_NOTHING,
@@ -23,88 +22,40 @@ from deepcontext.profiler.model.convolutions import (
     CONVOLUTIONS,
     Convolutions,
 )
-from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.recorded_operators import RecordedOperators
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from deepcontext.profiler.model.frame_table import FrameTable
+    from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.operator_inputs import Shape
+    from deepcontext.profiler.model.recorded_operators import CountedOperators
     from deepcontext.profiler.model.tree import Tree
-
-    Ints = npt.NDArray[np.int64]
-    Floats = npt.NDArray[np.float64]
 
 _COUNTED: Final = frozenset({CONVOLUTION_BACKWARD, *CONVOLUTIONS, *FORMULAS})
 # Slices of three inputs of a convolution's backward: gradient, image, weight. Further ones are settings.
 _OF_BACKWARD: Final = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OperatorBytes:
-    """Bytes read and written by node.
+def operator_bytes(frames: FrameTable, tree: Tree, calls: MetricRows) -> CountedOperators:
+    """Return the bytes that each operator reads and writes.
 
-    Attributes:
-        nodes: the counted operators, ascending, shape (operators,), int64.
-        a_call: bytes of one call of each, shape (operators,), float64.
-        calls: number of calls of each, shape (operators,), int64.
-        types: element type of each one's first tensor.
-        unknown: operators that may move data and have no formula, or inputs that do not tell, ascending,
-            shape (unknown operators,), int64. None lies in another or in a counted one.
-    """
-
-    nodes: Ints
-    a_call: Floats
-    calls: Ints
-    types: tuple[str, ...]
-    unknown: Ints
-
-    @property
-    def values(self) -> Floats:
-        """Bytes of each operator in the whole run, shape (operators,), float64."""
-        return self.a_call * self.calls
-
-
-def bytes_rows(frames: FrameTable, tree: Tree, calls: MetricRows) -> MetricRows:
-    """Return the rows of `BYTES_MOVED`; none where their sum does not fit 64 bits.
+    Unknown are operators that may move data and have no formula, or inputs that do not say enough; none
+    lies in another or in a counted one.
 
     Args:
         frames: the distinct frames.
         tree: the nodes.
         calls: rows of `CALL_DURATION_NS`.
     """
-    found = operator_bytes(frames, tree, calls)
-    return MetricRows.of_derived(BYTES_MOVED, found.nodes, found.calls, found.values)
-
-
-def operator_bytes(frames: FrameTable, tree: Tree, calls: MetricRows) -> OperatorBytes:
-    """Return the bytes that each operator moves; arguments as of `bytes_rows`."""
     operators = RecordedOperators(frames, tree)
     convolutions = Convolutions(operators)
-    count = np.zeros(len(tree), np.int64)
-    count[calls.node] = calls.count
     counted = operators.counted(_COUNTED)
-    nodes, values, unknown = [], [], []
-    for node in counted.tolist():
-        value = _bytes(operators, convolutions, node)
-        if value is None:
-            unknown.append(node)
-        else:
-            nodes.append(node)
-            values.append(float(value))
+    found = operators.count(counted, lambda node: _bytes(operators, convolutions, node), calls)
     leaves = operators.leaves()
     if len(counted):
         leaves = leaves[~operators.inside(counted)[leaves]]
-    unknown += [each for each in leaves.tolist() if operators.name(each) not in MOVE_NOTHING]
-    index = np.array(nodes, np.int64)
-    return OperatorBytes(
-        index,
-        np.array(values, np.float64),
-        count[index],
-        tuple(operators.inputs(node).type for node in nodes),
-        np.array(sorted(unknown), np.int64),
-    )
+    others = [each for each in leaves.tolist() if operators.name(each) not in MOVE_NOTHING]
+    return replace(found, unknown=np.sort(np.append(found.unknown, np.array(others, np.int64))))
 
 
 def _bytes(operators: RecordedOperators, convolutions: Convolutions, node: int) -> int | None:

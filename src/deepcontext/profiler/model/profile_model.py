@@ -13,9 +13,9 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import BYTES_MOVED, CALL_DURATION_NS, FLOPS, Aggregation
-from deepcontext.profiler.model.bytes_moved import bytes_rows
+from deepcontext.profiler.model.bytes_moved import operator_bytes
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
-from deepcontext.profiler.model.flops import flops_rows
+from deepcontext.profiler.model.flops import operator_flops
 from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 from deepcontext.profiler.model.recorded_operators import has_shapes
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.metric_rows import MetricRows
+    from deepcontext.profiler.model.recorded_operators import CountedOperators
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.model.trust import TrustReport
@@ -75,10 +76,10 @@ class ProfileModel:
                 ELAPSED_TIME_NS, lambda: elapsed_rows(self.frames, self.tree, stored)
             )
         if CALL_DURATION_NS.name in stored and has_shapes(self.frames):
-            of_inputs = {FLOPS: flops_rows, BYTES_MOVED: bytes_rows}
+            of_inputs = {FLOPS: operator_flops, BYTES_MOVED: operator_bytes}
             derived |= {
-                descriptor.name: self._of_inputs(descriptor, compute, stored)
-                for descriptor, compute in of_inputs.items()
+                descriptor.name: self._of_inputs(descriptor, count, stored)
+                for descriptor, count in of_inputs.items()
                 if descriptor.name not in stored
             }
         object.__setattr__(self, "metrics", stored.with_derived(derived))
@@ -86,11 +87,12 @@ class ProfileModel:
     def _of_inputs(
         self,
         descriptor: MetricDescriptor,
-        compute: Callable[[FrameTable, Tree, MetricRows], MetricRows],
+        count: Callable[[FrameTable, Tree, MetricRows], CountedOperators],
         stored: MetricTable,
     ) -> DeferredRows:
+        calls = CALL_DURATION_NS.name
         return DeferredRows(
-            descriptor, lambda: compute(self.frames, self.tree, stored[CALL_DURATION_NS.name])
+            descriptor, lambda: count(self.frames, self.tree, stored[calls]).rows(descriptor)
         )
 
     def stored_metrics(self) -> Mapping[str, MetricRows]:

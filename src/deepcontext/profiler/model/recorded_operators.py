@@ -6,24 +6,28 @@ the backward are below their forward operator and count for themselves.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.operator_inputs import has_inputs, split_name
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.operator_inputs import Inputs, Shape
     from deepcontext.profiler.model.tree import Tree
 
     Ints = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
     Mask = npt.NDArray[np.bool_]
 
 # Their inputs are passed on, and say nothing about the sizes of results.
@@ -35,6 +39,35 @@ def has_shapes(frames: FrameTable) -> bool:
     names = set(frames.name[frames.kind == FrameKind.OPERATOR].tolist())
     # One search instead of one for each name; what marks inputs cannot span the separator.
     return has_inputs("\n".join([frames.strings[int(name)] for name in names]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedOperators:
+    """What operators compute or move, by node.
+
+    Attributes:
+        nodes: the counted operators, ascending, shape (operators,), int64.
+        a_call: operations, or bytes, of one call of each, shape (operators,), float64.
+        calls: number of calls of each, shape (operators,), int64.
+        types: element type of each one's first tensor, "" where it was not recorded.
+        unknown: operators to count whose inputs do not say enough, ascending, shape (unknown operators,),
+            int64.
+    """
+
+    nodes: Ints
+    a_call: Floats
+    calls: Ints
+    types: tuple[str, ...]
+    unknown: Ints
+
+    @property
+    def values(self) -> Floats:
+        """Value of each operator in the whole run, shape (operators,), float64."""
+        return self.a_call * self.calls
+
+    def rows(self, descriptor: MetricDescriptor) -> MetricRows:
+        """Return the rows of a metric; none where their sum does not fit 64 bits."""
+        return MetricRows.of_derived(descriptor, self.nodes, self.calls, self.values)
 
 
 class RecordedOperators:
@@ -76,6 +109,29 @@ class RecordedOperators:
             of_phase[self._passing_on(of_phase)] = False
             kept |= of_phase & ~self.tree.below(of_phase)
         return np.flatnonzero(kept)
+
+    def count(
+        self, wanted: Ints, of_call: Callable[[int], int | None], calls: MetricRows
+    ) -> CountedOperators:
+        """Count operators.
+
+        Args:
+            wanted: the nodes to count, ascending.
+            of_call: returns the value of one call of a node, None where it is not known.
+            calls: rows of `CALL_DURATION_NS`.
+        """
+        count = np.zeros(len(self.tree), np.int64)
+        count[calls.node] = calls.count
+        found = {node: of_call(node) for node in wanted.tolist()}
+        known = {node: float(value) for node, value in found.items() if value is not None}
+        nodes = np.array(list(known), np.int64)
+        return CountedOperators(
+            nodes,
+            np.array(list(known.values()), np.float64),
+            count[nodes],
+            tuple(self.inputs(node).type for node in known),
+            np.array([node for node in found if node not in known], np.int64),
+        )
 
     def leaves(self) -> Ints:
         """Return the operators that contain no operator of their own phase, ascending."""

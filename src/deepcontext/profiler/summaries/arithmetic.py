@@ -6,11 +6,14 @@ layers (`model/flops.py`). `efficiency.py` also has the operators that only move
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.model.operator_inputs import without_inputs
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.operator_work import flops_of, operator_work
 from deepcontext.profiler.summaries.setup_time import setup_time
@@ -18,6 +21,8 @@ from deepcontext.profiler.summaries.steps import step_count, step_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy.typing as npt
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.summaries.operator_work import (
@@ -78,7 +83,7 @@ def arithmetic(profile: Profile, limit: int = 0) -> Arithmetic | None:
     if work is None:
         return None
     found = flops_of(profile)
-    if not len(found.nodes) and not found.unknown:
+    if not len(found.nodes) and not len(found.unknown):
         return None
     which = np.isin(work.nodes, found.nodes)
     lines = [row for row in work.lines(profile, which) if row.work.flops > 0]
@@ -100,13 +105,21 @@ def arithmetic(profile: Profile, limit: int = 0) -> Arithmetic | None:
             ),
             default=0.0,
         ),
-        unknown=found.unknown,
+        unknown=_unknown(profile, found.unknown),
         steps=step_count(profile),
         step_ns=_step_ns(profile),
         mfu=_utilization(profile, work),
         is_on_gpu=work.is_on_gpu,
         roof=work.roof,
     )
+
+
+def _unknown(profile: Profile, nodes: npt.NDArray[np.int64]) -> Mapping[str, int]:
+    calls: Counter[str] = Counter()
+    counts = profile.counts(CALL_DURATION_NS.name)[nodes]
+    for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+        calls[without_inputs(profile.frame(node).name)] += count
+    return calls
 
 
 def _utilization(profile: Profile, work: OperatorWork) -> float | None:

@@ -5,12 +5,13 @@ A node belongs to the innermost line of the user's code at or above the node.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.groups import FrameGroups, Grouping
@@ -18,7 +19,6 @@ from deepcontext.profiler.summaries.groups import FrameGroups, Grouping
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
     Ints = npt.NDArray[np.int64]
@@ -40,6 +40,17 @@ def nearest_user(profile: Profile) -> Ints:
     """Return the nearest frame of the user's code at or above each node, or `NO_NODE`, shape (nodes,)."""
     tree = profile.tree
     return profile.once(nearest_user, lambda: tree.nearest(profile.is_user_code()[tree.frame]))
+
+
+def by_nearest(profile: Profile, values: Ints, places: npt.NDArray[np.bool_]) -> Counter[Frame]:
+    """Return sums of a value by the line of the nearest of `places` at or above each node."""
+    nearest = profile.tree.nearest(places)
+    nodes = np.flatnonzero((nearest != NO_NODE) & (values > 0))
+    found: Counter[Frame] = Counter()
+    for place, value in zip(nearest[nodes].tolist(), values[nodes].tolist(), strict=True):
+        frame = profile.frame(place)
+        found[Frame(FrameKind.PYTHON, frame.name, frame.file, frame.line)] += value
+    return found
 
 
 # By line of the user's code (`is_user_file`). The exclusive value of a line excludes deeper lines of the

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
     SAMPLED_CPU_TIME_NS,
@@ -23,6 +23,7 @@ from deepcontext.profiler.format.metric import (
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, in_operators
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import by_nearest
 from deepcontext.profiler.summaries.roles import Role
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.processes import Process
 
@@ -128,7 +130,7 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
         return None
     elapsed = exclusive_or_zeros(parent, ELAPSED_TIME_NS.name)
     waiting = np.where(parent.tree.at_or_below(waits), elapsed, 0)
-    loops = _by_line(parent, waiting, parent.is_user_code()[parent.tree.frame])
+    loops = by_nearest(parent, waiting, parent.is_user_code()[parent.tree.frame])
     lines: Counter[Frame] = Counter()
     joining: Counter[Frame] = Counter()
     operators: Counter[Frame] = Counter()
@@ -188,11 +190,11 @@ def _making(worker: Profile, time: npt.NDArray[np.int64]) -> Counter[Frame]:
         worker, lambda frame: frame.kind is FrameKind.PYTHON and _LOADER_FOLDER not in frame.file
     )
     entry = library & ~tree.below(library)
-    found = _by_line(worker, values, user)
+    found = by_nearest(worker, values, user)
     rest = np.where(tree.nearest(user) == NO_NODE, values, 0)
-    found.update(_by_line(worker, rest, entry))
+    found.update(by_nearest(worker, rest, entry))
     rest = np.where(tree.nearest(user | entry) == NO_NODE, values, 0)
-    found.update(_by_line(worker, rest, fetch))
+    found.update(by_nearest(worker, rest, fetch))
     return found
 
 
@@ -203,7 +205,7 @@ def _joining(worker: Profile) -> Counter[Frame]:
     user = worker.is_user_code()[tree.frame] & inside
     called = user & ~tree.below(user)
     joins = called & _nodes(worker, lambda frame: frame.name.rpartition(".")[2] not in _OF_DATASET)
-    return _by_line(worker, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), joins)
+    return by_nearest(worker, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), joins)
 
 
 def _without_lock(worker: Profile) -> npt.NDArray[np.int64]:
@@ -238,17 +240,6 @@ def _waiting_ns(worker: Profile) -> int:
     fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
     # A thread that other processes keep from a processor does not sleep.
     return _sampled_ns(worker, SAMPLED_WAIT_TIME_NS.name, fetch) - _ready_ns(worker)
-
-
-def _by_line(profile: Profile, values: npt.NDArray[np.int64], places: Mask) -> Counter[Frame]:
-    """Return sums of a value by the frame of the nearest of `places` at or above each node."""
-    nearest = profile.tree.nearest(places)
-    nodes = np.flatnonzero((nearest != NO_NODE) & (values > 0))
-    found: Counter[Frame] = Counter()
-    for place, value in zip(nearest[nodes].tolist(), values[nodes].tolist(), strict=True):
-        frame = profile.frame(place)
-        found[Frame(FrameKind.PYTHON, frame.name, frame.file, frame.line)] += value
-    return found
 
 
 def _nodes(profile: Profile, accepts: Callable[[Frame], bool]) -> Mask:

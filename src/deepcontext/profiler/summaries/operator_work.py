@@ -14,7 +14,7 @@ import numpy as np
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, GPU_TIME_NS
 from deepcontext.profiler.model.bytes_moved import operator_bytes
 from deepcontext.profiler.model.flops import operator_flops
-from deepcontext.profiler.model.grouping import NO_GROUP
+from deepcontext.profiler.model.grouping import NO_GROUP, Groups
 from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.model.recorded_operators import has_shapes
 from deepcontext.profiler.summaries.lines import UserLines
@@ -23,9 +23,8 @@ from deepcontext.profiler.summaries.roof import roof_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.model.bytes_moved import OperatorBytes
-    from deepcontext.profiler.model.flops import OperatorFlops
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.model.recorded_operators import CountedOperators
     from deepcontext.profiler.summaries.roof import Roof
 
     Ints = npt.NDArray[np.int64]
@@ -129,19 +128,18 @@ class OperatorWork:
         lines = UserLines.of(profile)
         line = lines.of_node[self.nodes]
         which = which & (line != NO_GROUP)
-        found, group = np.unique(line[which], return_inverse=True)
-        rows = []
-        for index, work in zip(found.tolist(), self.sums(group, which, len(found)), strict=True):
-            rows.append(LineWork.at(lines.frame_of(profile, index), work))
-        return rows
+        groups = Groups.of(line[which])
+        works = self.sums(groups.of_row(), which, len(groups))
+        frames = (lines.frame_of(profile, each) for each in groups.key.tolist())
+        return [LineWork.at(frame, work) for frame, work in zip(frames, works, strict=True)]
 
     def shapes(self, profile: Profile, which: Mask) -> list[ShapeWork]:
         """Return the sums by operator and shapes."""
         frames = profile.frames
         name = frames.name[profile.tree.frame[self.nodes[which]]]
-        found, group = np.unique(name, return_inverse=True)
-        works = self.sums(group, which, len(found))
-        texts = (frames.strings[int(each)] for each in found)
+        groups = Groups.of(name)
+        works = self.sums(groups.of_row(), which, len(groups))
+        texts = (frames.strings[int(each)] for each in groups.key)
         return [ShapeWork(text, work) for text, work in zip(texts, works, strict=True)]
 
     def sums(self, group: Ints, which: Mask, count: int) -> list[Work]:
@@ -179,7 +177,7 @@ def operator_work(profile: Profile) -> OperatorWork | None:
     return profile.once("operator work", lambda: _computed(profile))
 
 
-def flops_of(profile: Profile) -> OperatorFlops:
+def flops_of(profile: Profile) -> CountedOperators:
     """Return the floating-point operations of a profile with shapes. Computed once."""
     calls = profile.metrics[CALL_DURATION_NS.name]
     return profile.once(
@@ -187,13 +185,9 @@ def flops_of(profile: Profile) -> OperatorFlops:
     )
 
 
-def _bytes_of(profile: Profile) -> OperatorBytes:
-    calls = profile.metrics[CALL_DURATION_NS.name]
-    return operator_bytes(profile.frames, profile.tree, calls)
-
-
 def _computed(profile: Profile) -> OperatorWork:
-    computing, moving = flops_of(profile), _bytes_of(profile)
+    calls_of = profile.metrics[CALL_DURATION_NS.name]
+    computing, moving = flops_of(profile), operator_bytes(profile.frames, profile.tree, calls_of)
     nodes = np.union1d(computing.nodes, moving.nodes)
     of_computing = np.searchsorted(nodes, computing.nodes)
     of_moving = np.searchsorted(nodes, moving.nodes)

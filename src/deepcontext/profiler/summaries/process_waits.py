@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import MAIN_THREAD, Frame, FrameKind
+from deepcontext.profiler.format.frame import MAIN_THREAD, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
-from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import by_nearest
 from deepcontext.profiler.summaries.roles import Role
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.profile_model import ProfileModel
     from deepcontext.profiler.summaries.processes import Process
@@ -189,14 +190,14 @@ class _Looked:
         for number, wait in enumerate(WAITS):
             values = np.where(tree.at_or_below(outermost & (kinds == number)), waited, 0)
             wait_ns[wait.role] += int(values.sum())
-            waits[wait.role].update(_by_line(profile, values, user))
+            waits[wait.role].update(by_nearest(profile, values, user))
         elapsed = exclusive_or_zeros(profile, ELAPSED_TIME_NS.name)
         working = np.where(inside & ~tree.at_or_below(outermost), elapsed, 0)
         return cls(
             wait_ns,
             waits,
             int(working.sum()),
-            _by_line(profile, working, user),
+            by_nearest(profile, working, user),
             bool(profile.run.process_name),
         )
 
@@ -220,14 +221,3 @@ def _kind(frame: Frame) -> int:
 
 def _nodes(profile: Profile, is_frame: Sequence[bool]) -> Mask:
     return np.array(is_frame, np.bool_)[profile.tree.frame]
-
-
-def _by_line(profile: Profile, values: npt.NDArray[np.int64], places: Mask) -> Counter[Frame]:
-    """Return sums of a value by the line of the nearest of `places` at or above each node."""
-    nearest = profile.tree.nearest(places)
-    nodes = np.flatnonzero((nearest != NO_NODE) & (values > 0))
-    found: Counter[Frame] = Counter()
-    for place, value in zip(nearest[nodes].tolist(), values[nodes].tolist(), strict=True):
-        frame = profile.frame(place)
-        found[Frame(FrameKind.PYTHON, frame.name, frame.file, frame.line)] += value
-    return found

@@ -17,6 +17,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.grouping import NO_GROUP, Groups
 from deepcontext.profiler.model.operator_inputs import without_inputs
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import UserLines
 from deepcontext.profiler.summaries.operator_work import operator_work
@@ -54,26 +55,11 @@ _LAUNCH_PEAK: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a point stands for: a line of source, or a name without one.
-
-    Attributes:
-        name: function of a line, module, operator with its shapes, or program.
-        file: source file of a line, "" for others.
-        line: 1-based, 0 for others.
-    """
-
-    name: str
-    file: str = ""
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Point:
     """One point of the plot.
 
     Attributes:
-        place: what it stands for.
+        place: what it stands for: a line, or the name of a module, operator or program without a line.
         work: of its operators, their backward included.
         limit_ns: time of its operators by what limits them, in the order of `LIMITS`.
         kind: index into `KINDS` of the operators that take most of its time.
@@ -232,7 +218,7 @@ def _by_line(profile: Profile, work: OperatorWork) -> Membership:
     of_operator = np.full(len(work.nodes), NO_GROUP, np.int64)
     of_operator[line != NO_GROUP] = groups.of_row()
     frames = [lines.frame_of(profile, each) for each in groups.key.tolist()]
-    places = [Place(each.name, each.file, each.line) for each in frames]
+    places = [Place.at(each) for each in frames]
     return Membership(places, of_operator, _nearest(profile, is_line, work.nodes))
 
 
@@ -256,7 +242,7 @@ def _named(
     found, member = np.unique(name, return_inverse=True)
     of_operator = np.full(len(work.nodes), NO_GROUP, np.int64)
     of_operator[which] = np.ravel(member)
-    places = [Place(profile.frames.strings[int(each)]) for each in found.tolist()]
+    places = [Place(profile.frames.strings[int(each)], "", 0) for each in found.tolist()]
     return Membership(places, of_operator, node)
 
 

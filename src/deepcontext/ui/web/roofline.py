@@ -144,7 +144,7 @@ def _point(profile: Profile, point: Point) -> RooflinePoint:
     work, place = point.work, point.place
     time_ns = sum(point.limit_ns)
     return RooflinePoint(
-        name=place.name,
+        name=place.function,
         place=line_place(profile, place.file, place.line),
         node=point.node,
         kind=point.kind,

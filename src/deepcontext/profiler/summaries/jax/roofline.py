@@ -14,13 +14,14 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import GPU_TIME_NS
 from deepcontext.profiler.model.grouping import NO_GROUP
 from deepcontext.profiler.model.metric_values import inclusive_or_zeros
+from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.summaries import roofline as rooflines
 from deepcontext.profiler.summaries.collectives import is_collective
 from deepcontext.profiler.summaries.jax.operations import operations
 from deepcontext.profiler.summaries.jax.programs import device_metric
 from deepcontext.profiler.summaries.operator_work import OperatorWork
 from deepcontext.profiler.summaries.roof import roof_of
-from deepcontext.profiler.summaries.roofline import Membership, Place, roofline
+from deepcontext.profiler.summaries.roofline import Membership, roofline
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -58,14 +59,16 @@ def _of_operations(profile: Profile, found: Sequence[Operation]) -> Roofline:
     nodes = _nodes(profile, found)
     work = _work(profile, found, nodes)
     has_line = [bool(each.source.file) for each in found]
-    lines = [Place(each.source.function, each.source.file, each.source.line) for each in found]
+    lines = [each.source for each in found]
     names = [(each.program, each.name) for each in found]
     groups = {
         "line": _grouped(lines, [(place.file, place.line) for place in lines], nodes, has_line),
         "operation": _grouped(
-            [Place(f"{name} in {program}") for program, name in names], names, nodes
+            [Place(f"{name} in {program}", "", 0) for program, name in names], names, nodes
         ),
-        "program": _grouped([Place(program) for program, _ in names], [p for p, _ in names], nodes),
+        "program": _grouped(
+            [Place(program, "", 0) for program, _ in names], [p for p, _ in names], nodes
+        ),
     }
     return roofline(work, groups, np.array([_kind(each) for each in found], np.int64))
 
