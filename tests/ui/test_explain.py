@@ -15,7 +15,7 @@ from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli import app
 from deepcontext.ui.evidence import MOST_BYTES, evidence, to_markdown
-from deepcontext.ui.report.machine_steps import kept_steps_to_dict
+from deepcontext.ui.sections.steps import kept_steps_to_dict
 from tests.kept_steps import lane, step, with_steps
 from tests.synthetic import random_profile
 
@@ -90,7 +90,7 @@ def test_the_slowest_steps_are_named_with_their_cause(make_profile: MakeProfile)
         step(3, 200, 900, [lane([(2, 0, 660)])], reasons=1),
     )
     assert evidence(profile)["slowest_steps"] == [
-        {"step": 3, "time": "700 ns", "more_than_usual": "600 ns", "where": "train.py:3"}
+        {"step": "3", "time": "700 ns", "more than usual": "600 ns", "where": "train.py:3"}
     ]
     (row, *_) = kept_steps_to_dict(profile, 1)["rows"]
     assert (row["number"], row["reasons"], row["cause"]["own_ns"]) == (3, ["slow"], 660)

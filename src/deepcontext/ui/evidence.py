@@ -8,20 +8,18 @@ longest list, and `left_out` says how much.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.analyzers import known_findings
 from deepcontext.profiler.format.status import Status
-from deepcontext.profiler.model.exemplars import ExemplarReason
-from deepcontext.profiler.model.source import line_text, lines_around
+from deepcontext.profiler.model.source import lines_around
 from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import basis_of
-from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.jax import programs as jax_programs
-from deepcontext.profiler.summaries.kept_steps import causes, slowest_kept
 from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.memory import memory_use
-from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import (
@@ -29,13 +27,15 @@ from deepcontext.ui.account_texts import (
     base_text,
     groups_of,
     occasions_text,
+    place_text,
     setup_text,
     steady_text,
     verdict_text,
 )
 from deepcontext.ui.finding_texts import texts_of
-from deepcontext.ui.format import format_bytes, format_ns, format_share, shorten_path
-from deepcontext.ui.step_texts import cause_texts
+from deepcontext.ui.format import format_bytes, format_ns, format_share
+from deepcontext.ui.sections import groups, jax, steps
+from deepcontext.ui.sections.view import View, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 MOST_BYTES: Final = 12_000
-_MOST_LINES: Final = 10
-_MOST_OPERATORS: Final = 10
+_MOST_ROWS: Final = 10
+# Of columns.
+_MOST_RANK: Final = 2
 _MOST_KERNELS: Final = 5
 _MOST_STEPS: Final = 5
 _MOST_FINDINGS: Final = 5
@@ -68,7 +69,9 @@ def evidence(
         arguments: include the program's arguments, which may hold secrets.
     """
     basis = basis_of(profile)
-    run, profile, steps = basis.whole, basis.profile, basis.all_steps
+    run, profile = basis.whole, basis.profile
+    view = View(profile, default_metric(profile), _MOST_ROWS)
+    kernels = groups.kernels(replace(view, limit=_MOST_KERNELS))
     found = account(profile)
     leading = leading_lines(found)
     steady = steady_text(basis)
@@ -81,21 +84,21 @@ def evidence(
         "set_up": setup_text(basis),
         "limited_by": [verdict_text(profile, verdict) for verdict in verdicts(profile)],
         "elapsed_time": _groups(found),
-        "lines_are_shares_of": base_text(found, leading, steps),
+        "lines_are_shares_of": base_text(found, leading, basis.all_steps),
         "lines": [
             _line(basis, place, leading.value(place) / leading.whole_ns)
-            for place in leading.lines[:_MOST_LINES]
+            for place in leading.lines[:_MOST_ROWS]
         ],
         "other_threads": [_line(basis, place, None) for place in found.others if place.frame][
-            :_MOST_OPERATORS
+            :_MOST_ROWS
         ],
         "findings": _findings(profile, processes),
         "slowest_steps": _slowest_steps(basis),
-        "operators": _operators(basis),
-        "kernels": _kernels(basis),
-        "jitted_functions": _jitted(basis),
-        "lines_inside_compiled_programs": _device_lines(basis),
-        "compiled_again": _recompilations(run),
+        "operators": groups.operators(view).texts(_MOST_RANK),
+        "kernels": kernels.texts(_MOST_RANK) if kernels else [],
+        "jitted_functions": jax.functions(view).texts(_MOST_RANK),
+        "lines_inside_compiled_programs": _device_lines(view),
+        "compiled_again": _recompilations(view.run),
         "memory": _memory(run),
         "not_known": _not_known(run),
     }
@@ -162,20 +165,12 @@ def _program(profile: Profile, *, arguments: bool) -> Document:
 
 
 def _slowest_steps(basis: Basis) -> list[Document]:
-    run = basis.whole
-    slowest = [each for each in slowest_kept(run) if ExemplarReason.SLOW in each.reasons]
+    table = steps.slowest(basis.whole, _MOST_STEPS)
     rows = []
-    for step, cause in zip(slowest, causes(run, slowest[:_MOST_STEPS]), strict=False):
-        more, where = cause_texts(cause, run.run.cwd)
-        rows.append({
-            "step": step.number,
-            "rank": "" if step.rank is None else str(step.rank),
-            "time": format_ns(step.duration_ns),
-            "more_than_usual": more,
-            "where": where,
-            "does": ", ".join(each.kind for each in basis.occasions if each.has(step.number)),
-        })
-    return [{name: value for name, value in row.items() if value} for row in rows]
+    for row, texts in zip(table.rows, table.texts(), strict=True):
+        does = ", ".join(each.kind for each in basis.occasions if each.has(row["number"]))
+        rows.append({**texts, "does": does} if does else texts)
+    return rows
 
 
 def _line(basis: Basis, place: Place, share: float | None) -> Document:
@@ -197,7 +192,7 @@ def _line(basis: Basis, place: Place, share: float | None) -> Document:
         row["gpu_time"] = format_ns(place.gpu_ns / steps)
     if place.frame is not None:
         frame = place.frame
-        row["line"] = f"{shorten_path(frame.file, profile.run.cwd)}:{frame.line}"
+        row["line"] = place_text(profile, frame)
         row["function"] = frame.name
         row["source"] = lines_around(
             frame.file, frame.line, _AROUND, profile.run.start_unix_ns or None
@@ -217,82 +212,35 @@ def _findings(profile: Profile, processes: Sequence[Profile]) -> list[Document]:
     ]
 
 
-def _operators(basis: Basis) -> list[Document]:
-    steps = basis.divisor
-    table = by_operator(basis.profile, "host_time_ns", _MOST_OPERATORS)
-    return [
-        {
-            "name": row.name,
-            "own_time": format_ns(row.exclusive / steps),
-            "calls": round(row.calls.count / steps, 2) if row.calls else 0,
-            "mean_call": format_ns(row.calls.mean) if row.calls else "",
-        }
-        for row in table.rows
-        if row.exclusive
-    ]
-
-
-def _kernels(basis: Basis) -> list[Document]:
-    use, steps = gpu_use(basis.profile, _MOST_KERNELS), basis.divisor
-    if use is None:
-        return []
-    return [
-        {
-            "name": kernel.name,
-            "gpu_time": format_ns(kernel.gpu_time_ns / steps),
-            "share_of_gpu_time": format_share(kernel.gpu_time_ns / use.time_ns),
-            "launches": round(kernel.launches / steps, 2),
-        }
-        for kernel in use.kernels
-    ]
-
-
-def _jitted(basis: Basis) -> list[Document]:
-    steps = basis.divisor
-    return [
-        {
-            "name": each.name,
-            "launches": round(each.launches / steps, 2),
-            "device_time": format_ns(each.device_ns / steps),
-            "host_time_of_the_call": format_ns(each.dispatch_ns / steps),
-            "compiled": f"{each.compilations} times, {format_ns(each.compile_ns)}",
-        }
-        for each in jax_programs.jitted_functions(basis.profile)[:_MOST_OPERATORS]
-    ]
-
-
-def _device_lines(basis: Basis) -> list[Document]:
+def _device_lines(view: View) -> list[Document]:
     """Return the lines of the program that JAX's compiled programs spend their device time for."""
-    profile, steps = basis.profile, basis.divisor
+    profile = view.profile
     metric = jax_programs.device_metric(profile)
     if jax_programs.section(profile) is None or metric not in profile.metrics:
         return []
-    table = by_line(profile, metric, _MOST_LINES, largest="exclusive")
-    started_ns = profile.run.start_unix_ns or None
+    table = by_line(profile, metric, _MOST_ROWS, largest="exclusive")
     return [
         {
-            "line": f"{shorten_path(row.file, profile.run.cwd)}:{row.line}",
-            "device_time": format_ns(row.exclusive / steps),
+            "line": view.place(line_of(row)),
+            "device_time": view.time(row.exclusive),
             "share": format_share(row.exclusive / table.total),
-            "source": line_text(row.file, row.line, started_ns),
+            "source": view.text(row.file, row.line),
         }
         for row in table.rows
         if row.exclusive
     ]
 
 
-def _recompilations(profile: Profile) -> list[Document]:
+def _recompilations(view: View) -> list[Document]:
     return [
         {
             "function": each.function,
             "times": each.count,
             "time": format_ns(each.spent_ns),
             "because": "; ".join(each.changes[:_MOST_CHANGES]) or each.reason,
-            "at": f"{shorten_path(each.path[-1].file, profile.run.cwd)}:{each.path[-1].line}"
-            if each.path
-            else "",
+            "at": view.place(asdict(each.path[-1])) if each.path else "",
         }
-        for each in jax_programs.recompilations(profile)[:_MOST_OPERATORS]
+        for each in jax_programs.recompilations(view.profile)[:_MOST_ROWS]
     ]
 
 

@@ -25,6 +25,7 @@ from deepcontext.ui.evidence import evidence
 from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.report.difference import difference_to_dict
 from deepcontext.ui.report.machine import report_to_dict
+from deepcontext.ui.sections import groups
 from deepcontext.ui.sections.account import account_to_dict, basis_to_dict
 from deepcontext.ui.sections.view import View
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from deepcontext.analyzers import Finding
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.groups import Group
 
     Answer = dict[str, Any]
 
@@ -108,17 +108,13 @@ class Answers:
             DeepContextError: the profile cannot be read.
         """
         profile = self._profile(file)
-        tables = {table.plural: table for table in TABLES.values()}
+        tables = {table.plural: name for name, table in TABLES.items()}
         if of not in tables:
             raise UserError(f"there is no table '{of}'; tables are {', '.join(tables)}")
-        metric = metric or default_metric(profile)
-        table = tables[of].make(profile, metric, _rows(limit))
-        return {
-            **_measure(profile, metric),
-            "total": table.total,
-            "row_count": table.row_count,
-            "rows": [_row(profile, row, table.total) for row in table.rows],
-        }
+        view = View(profile, metric or default_metric(profile), _rows(limit))
+        total = int(profile.inclusive(view.metric)[0])
+        table = groups.table_to_dict(view, tables[of])
+        return {**_measure(profile, view.metric), "total": total, **table}
 
     def paths(self, file: str, metric: str | None, limit: int) -> Answer:
         """Return the call paths with the largest own value, from the thread down to the operator.
@@ -237,20 +233,6 @@ def _measure(profile: Profile, metric: str) -> Answer:
     descriptor = profile.metrics[metric].descriptor
     metric_shown = {"name": descriptor.name, "unit": descriptor.unit}
     return {"metric": metric_shown, "basis": basis_to_dict(profile)}
-
-
-def _row(profile: Profile, row: Group, total: int) -> Answer:
-    place: Answer = {}
-    if row.file:
-        text = line_text(row.file, row.line, profile.run.start_unix_ns or None)
-        place = {"file": row.file, "line": row.line, "source": text}
-    return {
-        "name": row.name,
-        **place,
-        "inclusive": row.inclusive,
-        "exclusive": row.exclusive,
-        "inclusive_share": row.inclusive / total if total else 0.0,
-    }
 
 
 def _source_file(profile: Profile, name: str) -> str:

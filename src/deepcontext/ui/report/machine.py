@@ -16,16 +16,15 @@ from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
-from deepcontext.ui.report.machine_steps import kept_steps_to_dict
 from deepcontext.ui.sections import cpu, gpu, groups, jax, memory, ranks, work
 from deepcontext.ui.sections.account import account_to_dict, basis_to_dict
+from deepcontext.ui.sections.steps import kept_steps_to_dict
 from deepcontext.ui.sections.table import picked, plain
 from deepcontext.ui.sections.view import View
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
 
 FORMAT: Final = "deepcontext report"
 VERSION: Final = 2
@@ -73,10 +72,10 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
             }
             for row in phases
         ],
-        "lines": groups.lines(view).to_json(),
+        "lines": groups.table_to_dict(view, "line"),
         "below": cpu.below(view),
         **{
-            table.plural: _groups(table.make(profile, metric, limit))
+            table.plural: groups.table_to_dict(view, name)
             for name, table in TABLES.items()
             if name not in _WITH_SECTIONS
         },
@@ -96,10 +95,6 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         "memory": memory.memory_to_dict(view.run),
         "trust": {**plain(profile.trust), "warnings": list(profile.trust.warnings)},
     }
-
-
-def _groups(table: GroupTable) -> dict[str, object]:
-    return {"row_count": table.row_count, "rows": groups.rows_of(table)}
 
 
 def _gpu(view: View) -> dict[str, object] | None:

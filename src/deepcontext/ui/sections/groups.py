@@ -14,6 +14,7 @@ from deepcontext.profiler.summaries.modules import by_module
 from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import PHASES, by_phase
 from deepcontext.profiler.summaries.scopes import by_scope
+from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.ui.sections.table import Column, Unit, picked, plain
 from deepcontext.ui.sections.view import line_of
 
@@ -60,16 +61,12 @@ def lines(view: View, title: str = "Source lines of the program") -> Table:
     """Return the costliest lines of user code, including everything they call."""
     called = "its calls and its backward" if has_phases(view) else "its calls"
     found = by_line(view.profile, view.metric, view.limit)
-    rows = [
-        {**line_of(row), "source": view.text(row.file, row.line), **_values(row, found.total)}
-        for row in found.rows
-    ]
     return view.table(
         title,
         f"total: with {called}; self: without deeper lines of your code",
         # The line's text is more useful than the column "self".
         (*_inclusive(self_rank=6), *view.line_columns()),
-        rows,
+        _line_rows(view, found),
         row_count=found.row_count,
     )
 
@@ -121,6 +118,20 @@ def of_gpu(view: View) -> Iterator[Table]:
     yield table
     if view.metric != GPU_TIME_NS.name:  # otherwise the report shows these lines already
         yield lines(replace(view, metric=GPU_TIME_NS.name), "Source lines by GPU time")
+
+
+def table_to_dict(view: View, name: str) -> dict[str, object]:
+    """Return the rows of one of `TABLES`, and their number."""
+    found = TABLES[name].make(view.profile, view.metric, view.limit)
+    rows = _line_rows(view, found) if TABLES[name].make is by_line else rows_of(found)
+    return {"row_count": found.row_count, "rows": rows}
+
+
+def _line_rows(view: View, found: GroupTable) -> list[Row]:
+    return [
+        {**line_of(row), "source": view.text(row.file, row.line), **_values(row, found.total)}
+        for row in found.rows
+    ]
 
 
 def rows_of(found: GroupTable) -> list[Row]:

@@ -77,6 +77,7 @@ _ELIDED: Final = {
     Unit.TEXT: Elide.END,
     Unit.SOURCE: Elide.END,
 }
+_NOTHING: Final = frozenset({"", "-"})
 _OTHER: Final = Phase.OTHER.label
 _WRITERS: Final[dict[Unit, Callable[[float], str]]] = {
     Unit.NS: format_ns,
@@ -158,11 +159,24 @@ class Table:
             return not any(others)
         if column.unit is Unit.HISTORY:
             return not any(map(any, values))
-        return all(self.text_of(value, column.unit) in {"", "-"} for value in values)
+        return all(self.text_of(value, column.unit) in _NOTHING for value in values)
 
     def to_json(self) -> dict[str, object]:
         """Return the rows and their number."""
         return {"row_count": self.count, "rows": list(self.rows)}
+
+    def texts(self, most_rank: int = 0) -> list[dict[str, str]]:
+        """Return the rows as texts by heading, of columns up to a rank, without empty values."""
+        columns = [
+            each
+            for each in self.shown
+            if each.rank <= most_rank and each.unit not in {Unit.PHASES, Unit.HISTORY}
+        ]
+        rows = (
+            {each.heading: self.text_of(each.of(row), each.unit) for each in columns}
+            for row in self.rows
+        )
+        return [{key: text for key, text in row.items() if text not in _NOTHING} for row in rows]
 
     def text_of(self, value: Any, unit: Unit, glyphs: Glyphs = UNICODE) -> str:
         """Return a value in a unit as text, a mean of a step where it is a sum."""

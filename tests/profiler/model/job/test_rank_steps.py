@@ -18,7 +18,7 @@ from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.kept_steps import causes, slowest_kept
 from deepcontext.ui.cli import app
 from deepcontext.ui.evidence import evidence
-from deepcontext.ui.report.machine_steps import kept_steps_to_dict
+from deepcontext.ui.sections.steps import kept_steps_to_dict
 from deepcontext.ui.web.time_line import time_line
 from tests.kept_steps import lane, step, with_steps
 
