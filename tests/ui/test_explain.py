@@ -56,7 +56,7 @@ def test_the_costliest_line_has_its_source(
     assert "def slow(count):" in first["source"]
     assert "Python" in document["elapsed_time"]
     assert document["limited_by"]
-    assert document["program"]["memory_at_most"].endswith("MiB")
+    assert document["program"]["peak memory"].endswith("MiB")
 
 
 def test_arguments_are_included_on_request_only(

@@ -20,7 +20,6 @@ from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.memory import memory_use
-from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import (
     CAUSE_NAMES,
@@ -34,6 +33,7 @@ from deepcontext.ui.account_texts import (
 )
 from deepcontext.ui.finding_texts import texts_of
 from deepcontext.ui.format import format_bytes, format_ns, format_share
+from deepcontext.ui.run_facts import run_facts
 from deepcontext.ui.sections import groups, jax, steps
 from deepcontext.ui.sections.view import View, line_of
 
@@ -53,6 +53,11 @@ _MOST_RANK: Final = 2
 _MOST_KERNELS: Final = 5
 _MOST_STEPS: Final = 5
 _MOST_FINDINGS: Final = 5
+# Not the command, whose arguments may hold secrets.
+_FACTS: Final = (
+    *("rank", "elapsed time", "CPU time", "processor", "peak memory", "python", "frameworks"),
+    *("steps", "time of a step", "ended by"),
+)
 # Lines of source above and below a costly line.
 _AROUND: Final = 4
 _MOST_CHANGES: Final = 3
@@ -147,21 +152,12 @@ def _share(share: float, parts: Sequence[tuple[str, float]]) -> str:
 
 
 def _program(profile: Profile, *, arguments: bool) -> Document:
-    run, steps = profile.run, step_times(profile)
-    facts = {
-        "script": run.script or "started the session itself",
-        "arguments": " ".join(run.command) if arguments else "",
-        "ranks": run.ranks or "",
-        "elapsed": format_ns(run.wall_ns),
-        "processor_time": format_ns(run.cpu_user_ns + run.cpu_system_ns),
-        "processors": run.cpu_count or "",
-        "memory_at_most": format_bytes(run.peak_rss_bytes) if run.peak_rss_bytes else "",
-        "python": run.python,
-        "frameworks": ", ".join(f"{name} {version}" for name, version in run.frameworks.items()),
-        "steps": f"{steps.count}, mean {format_ns(steps.mean)}" if steps else "",
-        "ended_by": "" if run.exit_reason == "exit" else run.exit_reason,
+    facts = run_facts(profile)
+    return {
+        "script": profile.run.script or "started the session itself",
+        **({"arguments": facts.get("command", "")} if arguments else {}),
+        **{name: facts[name] for name in _FACTS if name in facts},
     }
-    return {name: value for name, value in facts.items() if value}
 
 
 def _slowest_steps(basis: Basis) -> list[Document]:

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 _LEAST_WAIT: Final = 0.1
 _FEWEST: Final = 3
 _WAITING: Final = (*WAITS, Cause.PROCESSOR)
+_NO_LINE: Final = {"file": "outside your code", "line": 0, "function": "outside your code"}
 _SPENT: Final = Column("spent_on", "spent on", Unit.NUMBER, rank=4)
 
 
-def lines(view: View, most_causes: int) -> Table:
+def lines(view: View, most_causes: int = 2) -> Table:
     """Return the lines with the most time, or with the most GPU time where it limits the run.
 
     Args:
@@ -96,7 +97,7 @@ def _row(place: Place, most_causes: int) -> Row:
     return {
         **picked(place, "time_ns", "gpu_ns"),
         "spent_on": causes_text(place, most_causes),
-        **(line_of(place.frame) if place.frame else {"file": "outside your code", "line": 0}),
+        **(line_of(place.frame) if place.frame else _NO_LINE),
     }
 
 

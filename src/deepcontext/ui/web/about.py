@@ -10,7 +10,6 @@ import numpy as np
 from deepcontext.errors import ProfileDataError, QueryError
 from deepcontext.profiler.format import node_sections
 from deepcontext.profiler.model.job import sections as job_sections
-from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
@@ -18,9 +17,10 @@ from deepcontext.profiler.summaries.ranks import rank_count
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
-from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
+from deepcontext.ui.format import format_bytes
 from deepcontext.ui.labels import figures
 from deepcontext.ui.measures import measures
+from deepcontext.ui.run_facts import run_facts
 from deepcontext.ui.web.account import account_answer
 from deepcontext.ui.web.answers import (
     AboutAnswer,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.ui.web.open_profiles import OpenProfiles
 
 _LARGEST_SECTION: Final = 1_000_000
@@ -113,7 +112,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         wall_ns=run.run.wall_ns // basis.ranks,
         node_count=len(profile.tree),
         account=account_answer(profile),
-        facts=_facts(run),
+        facts=[list(each) for each in run_facts(run).items()],
         steps=calls_of(step_times(run)),
         memory=_memory(run),
         measures=measures(profile),
@@ -167,39 +166,3 @@ def _memory(profile: Profile) -> list[PoolAnswer]:
         for pool in use.pools
         if pool.peak_bytes
     ]
-
-
-def _rank(run: RunInfo) -> str:
-    if run.rank == ALL_RANKS:
-        return f"{run.ranks} ranks; times and memory are sums over them"
-    return f"{run.rank} of {run.ranks}" if run.ranks else ""
-
-
-def _facts(profile: Profile) -> list[list[str]]:
-    """Return the facts about the run for a reader, as pairs of a name and a text."""
-    run = profile.run
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(run.frameworks.items()))
-    cpu_ns = run.cpu_user_ns + run.cpu_system_ns
-    share = cpu_ns / run.wall_ns if run.wall_ns else None
-    steps = step_times(profile)
-    facts = {
-        "command": " ".join(run.command),
-        "folder": run.cwd,
-        "ended by": run.exit_reason,
-        "elapsed time": format_ns(run.wall_ns),
-        "CPU time": f"{format_ns(cpu_ns)} ({format_share(share)} of elapsed)" if cpu_ns else "",
-        "steps": format_count(run.steps) if run.steps else "",
-        "time of a step": "" if steps is None else format_ns(steps.mean),
-        "peak memory": format_bytes(run.peak_rss_bytes) if run.peak_rss_bytes else "",
-        "python": run.python,
-        "frameworks": versions,
-        "machine": run.hostname,
-        "platform": run.platform,
-        "processor": f"{run.cpu_model}, {run.cpu_count} CPUs" if run.cpu_model else "",
-        "process": str(run.pid) if run.pid else "",
-        "rank": _rank(run),
-        "nodes": format_count(len(profile.tree)),
-        "frames": format_count(len(profile.frames)),
-        **{f"option {name}": value for name, value in sorted(run.options.items())},
-    }
-    return [[name, value] for name, value in facts.items() if value]

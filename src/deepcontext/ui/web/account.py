@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.verdict import leading_lines, leading_set_up, verdicts
 from deepcontext.ui.account_texts import (
     base_text,
-    causes_text,
     groups_of,
     occasions_text,
     setup_text,
@@ -18,6 +17,8 @@ from deepcontext.ui.account_texts import (
     verdict_text,
 )
 from deepcontext.ui.format import format_share
+from deepcontext.ui.sections import account as tables
+from deepcontext.ui.sections.view import View
 from deepcontext.ui.web.answers import (
     AccountAnswer,
     GroupAnswer,
@@ -27,10 +28,10 @@ from deepcontext.ui.web.answers import (
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.account import Account, GpuAccount, Place
+    from deepcontext.profiler.summaries.account import Account, GpuAccount
+    from deepcontext.ui.sections.table import Table
 
 _MOST_LINES: Final = 8
-_MOST_OTHERS: Final = 4
 _LEAST_PART: Final = 0.01
 
 
@@ -40,8 +41,9 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
     profile, found = basis.profile, account(basis.profile)
     if not found.whole_ns:
         return None
-    leading = leading_lines(found)
-    set_up = leading_set_up(basis)
+    leading, of_setup = leading_lines(found), leading_set_up(basis)
+    view = View(profile, default_metric(profile), _MOST_LINES)
+    set_up = tables.set_up(view)
     return AccountAnswer(
         verdicts=[
             VerdictAnswer(
@@ -61,12 +63,10 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
         by_gpu=leading.by_gpu,
         lines_whole_ns=leading.whole_ns,
         base=base_text(found, leading, basis.all_steps),
-        lines=[_place(profile, place) for place in leading.lines[:_MOST_LINES]],
-        others=[_place(profile, place) for place in found.others if place.frame][:_MOST_OTHERS],
-        setup_whole_ns=set_up.work_ns if set_up else 0,
-        setup_lines=[_place(profile, place) for place in set_up.lines[:_MOST_OTHERS]]
-        if set_up
-        else [],
+        lines=_places(view, tables.lines(view)),
+        others=_places(view, tables.other_threads(view)),
+        setup_whole_ns=of_setup.work_ns if of_setup else 0,
+        setup_lines=_places(view, set_up) if set_up else [],
     )
 
 
@@ -97,14 +97,13 @@ def _gpu(gpu: GpuAccount | None) -> list[GroupAnswer]:
     ]
 
 
-def _place(profile: Profile, place: Place) -> PlaceAnswer:
-    frame = place.frame
-    text = line_text(frame.file, frame.line, profile.run.start_unix_ns or None) if frame else ""
-    return PlaceAnswer(
-        frame.file if frame else "",
-        frame.line if frame else 0,
-        text or (frame.name if frame else "outside your code"),
-        causes_text(place),
-        place.time_ns,
-        place.gpu_ns,
-    )
+def _places(view: View, table: Table) -> list[PlaceAnswer]:
+    return [
+        PlaceAnswer(
+            row["file"] if row["line"] else "",
+            row["line"],
+            (row["line"] and view.text(row["file"], row["line"])) or row["function"],
+            **{name: row[name] for name in ("spent_on", "time_ns", "gpu_ns")},
+        )
+        for row in table.rows
+    ]
