@@ -190,6 +190,17 @@ def test_a_profile_without_findings_is_reported(
     assert "nothing found" in capsys.readouterr().out
 
 
+def test_without_findings_the_costliest_lines_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profile = Path(__file__).parents[1] / "real_programs" / "profiles" / "simulations.dcprof"
+    assert app.main(["analyze", str(profile)]) == 0
+    shown = capsys.readouterr().out
+    assert "nothing found" in shown
+    assert "> the main thread waits for other processes" in shown
+    assert re.search(r"^ +\d.* %  +wait: process  simulations\.py:16$", shown, re.MULTILINE)
+
+
 def test_a_changed_program_is_compared_with_what_was_found(
     sorting: Path, tmp_path: Path, make_profile: MakeProfile, capsys: pytest.CaptureFixture[str]
 ) -> None:

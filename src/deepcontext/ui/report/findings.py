@@ -5,14 +5,18 @@ Does not analyze (`deepcontext.analyzers`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from deepcontext.analyzers import known_findings
 from deepcontext.analyzers.finding import Severity
 from deepcontext.errors import UserError
+from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.ui.finding_texts import gain_text, texts_of
+from deepcontext.ui.report import account
+from deepcontext.ui.sections.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +24,9 @@ if TYPE_CHECKING:
     from deepcontext.analyzers.finding import Finding
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.report.text_layout import TextLayout
-    from deepcontext.ui.sections.view import View
 
+# Lines that are named where nothing is found.
+_PLACES: Final = 3
 _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
@@ -42,9 +47,14 @@ def print_summary(layout: TextLayout, view: View) -> None:
 
 
 def print_findings(layout: TextLayout, profile: Profile, findings: Sequence[Finding]) -> None:
-    """Print the findings in full."""
+    """Print the findings in full; without any, where the time goes."""
     if not findings:
         layout.line("nothing found: no analyzer knows what to change in this profile")
+        profile = basis_of(profile).profile
+        view = View(profile, default_metric(profile), _PLACES)
+        account.print_verdicts(layout, view)
+        account.print_places(layout, view)
+        layout.prose("'deepcontext explain' shows what runs at these lines", "dim", indent="")
     for finding in findings:
         layout.line()
         style = _STYLES[finding.severity]
