@@ -38,6 +38,19 @@ TEST(suffixes_of_the_compiler_are_left_out) {
   CHECK_EQ(readableName("_ZN2ns1fEi.cold"), "ns::f");
 }
 
+TEST(functions_of_cython_are_named_as_python_calls_them) {
+  CHECK_EQ(readableName("__pyx_pw_5numpy_6random_10_generator_9Generator_27choice"),
+           "numpy.random._generator.Generator.choice");
+  CHECK_EQ(readableName("__pyx_pf_5numpy_6random_10_generator_default_rng.isra.0"),
+           "numpy.random._generator.default_rng");
+  CHECK_EQ(readableName("__pyx_pw_3pkg_3get_x"), "pkg.get_x"); // the third function
+  CHECK_EQ(readableName("__pyx_pw_3pkg_1C_11__reduce__"), "pkg.C.__reduce__");
+  CHECK_EQ(readableName("__pyx_f_6pandas_5_libs_5tslib_first_non_null"),
+           "pandas._libs.tslib.first_non_null");
+  CHECK_EQ(readableName("__pyx_pw_"), "__pyx_pw_");
+  CHECK_EQ(readableName("__pyx_pymod_exec__generator"), "__pyx_pymod_exec__generator");
+}
+
 TEST(what_cannot_be_demangled_stays_as_it_is) {
   CHECK_EQ(readableName("_Zoops"), "_Zoops");
   CHECK_EQ(readableName(""), "");

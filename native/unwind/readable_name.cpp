@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::string_view kOperator = "operator";
 constexpr std::string_view kMangled = "_Z";
+constexpr std::string_view kWrapper = "__pyx_pw_", kBody = "__pyx_pf_", kFunction = "__pyx_f_";
+
+bool isDigit(char character) {
+  return character >= '0' && character <= '9';
+}
 
 bool isClosing(char character) {
   return character == ')' || character == '>' || character == '}' || character == ']';
@@ -69,6 +74,34 @@ std::string_view withoutReturnType(std::string_view name) {
   return name;
 }
 
+/// A name of Cython's as Python has it: "__pyx_pw_3pkg_1C_5run" -> "pkg.C.run"; others are "".
+/// Source: Cython/Compiler/Naming.py: a prefix, each scope with its length, then the function,
+/// whose wrapper and body have a number before the name.
+std::string nameOfCython(std::string_view symbol) {
+  std::string name;
+  for (std::string_view prefix : {kWrapper, kBody, kFunction}) {
+    if (!startsWith(symbol, prefix)) {
+      continue;
+    }
+    std::string_view rest = symbol.substr(prefix.size());
+    while (!rest.empty()) {
+      size_t digits = 0, length = 0;
+      for (; digits < 4 && digits < rest.size() && isDigit(rest[digits]); ++digits) {
+        length = 10 * length + static_cast<size_t>(rest[digits] - '0');
+      }
+      std::string_view text = rest.substr(digits);
+      bool is_scope = digits > 0 && length > 0 && length + 1 < text.size() && text[length] == '_';
+      bool is_last = !is_scope || (prefix == kWrapper && !isDigit(text[length + 1]));
+      if (is_last) {
+        return name.empty() ? name : name.append(text);
+      }
+      name.append(text.substr(0, length)).append(".");
+      rest = text.substr(length + 1);
+    }
+  }
+  return "";
+}
+
 } // namespace
 
 std::string demangledName(const std::string &symbol) {
@@ -85,7 +118,9 @@ std::string demangledName(const std::string &symbol) {
 std::string readableName(const std::string &symbol) {
   // a C name, where the compiler's suffix is plain text: "f.cold"
   if (!startsWith(symbol, kMangled)) {
-    return symbol.substr(0, symbol.find('.', 1));
+    std::string plain = symbol.substr(0, symbol.find('.', 1));
+    std::string cython = nameOfCython(plain);
+    return cython.empty() ? plain : cython;
   }
   std::string plain = demangledName(symbol.substr(0, symbol.find('.')));
   std::string_view name = withoutReturnType(withoutParameters(plain));

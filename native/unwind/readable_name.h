@@ -9,7 +9,7 @@ namespace deepcontext::unwind {
 std::string demangledName(const std::string &symbol);
 
 /// A readable symbol: demangled, without return type, parameters and the compiler's suffixes
-/// (".cold", ".part.0").
+/// (".cold", ".part.0"), and functions of Cython as Python calls them.
 std::string readableName(const std::string &symbol);
 
 /// A function of the C library by its public name: without the marks of an internal alias and of a

@@ -38,18 +38,23 @@ LINES = {
     "sorted": "order = lambda: sorted(values, key=str)",
     "_json.Encoder.__call__": "pack = lambda: json.dumps(values)",
     "collections.deque.__getitem__": "middle = lambda: [queue[50_000] for _ in range(1000)]",
+    "re.Pattern.sub": 'strip = lambda: re.sub(r"\\s+$", "", text)',
+    "bytes.__getitem__": "cut = lambda: [content[1:] for _ in range(100)]",
+    "numpy.random._generator.Generator.choice": "draw = lambda: numbers.choice(10_000, p=weights)",
     "zlib.compress": "press = lambda: zlib.compress(content, 9)",
     "numpy.concatenate": "join = lambda: np.concatenate([array, array])",
     "torch.tensor": "make = lambda: torch.tensor(values)",
 }
 SET_UP = """
-import collections, json, os, zlib
+import collections, json, os, re, zlib
 import numpy as np
 import torch
 values = list(range(50_000))
 queue = collections.deque(range(100_000))
 content = os.urandom(1 << 16) * 8
 array = np.arange(2_000_000)
+text = " " * 2000 + "end"
+numbers, weights = np.random.default_rng(0), np.full(10_000, 1e-4)
 """
 
 
