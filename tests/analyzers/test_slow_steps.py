@@ -102,6 +102,10 @@ def test_a_period_is_found_among_steps_that_are_slow_at_random() -> None:
     assert _period(slow) == (50, 20)
 
 
+def test_steps_that_are_slow_by_chance_make_no_divisor_a_period() -> None:
+    assert _period(steps([*range(30, 240, 10), 25, 35, 45, 225], 100)) == (10, 0)
+
+
 def test_a_missing_step_and_a_slower_one_hide_no_period() -> None:
     slow = steps([130], 900) + steps(set(range(50, 1000, 50)) - {400}, 100)
     assert _period(slow) == (50, 0)

@@ -82,6 +82,11 @@ def test_gains_of_memory_are_not_rescaled(profile: Profile) -> None:
     assert found.gain is not None
     assert found.gain.run_share is None
     assert gain_text(found) == "50.0 % of peak memory"
+    process = dataclasses.replace(
+        profile, run=dataclasses.replace(profile.run, peak_rss_bytes=4 * SECOND)
+    )
+    (found,) = _found(process, _gain("peak_bytes", SECOND, 0.5))
+    assert gain_text(found).endswith(" MiB, 25.0 % of the process's memory)")
 
 
 def test_without_samples_the_severity_is_the_analyzers(profile: Profile) -> None:

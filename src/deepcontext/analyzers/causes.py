@@ -152,7 +152,7 @@ def finding_of(profile: Profile, cause: Cause) -> Finding:
     return Finding(
         id=entry.id,
         severity=_limited(cause.severity or Severity.of_share(share), entry),
-        title=entry.title.format_map(words),
+        title=_of_part(entry.title.format_map(words), cause.part),
         nodes=tuple(int(each) for each in (cause.shown or cause.nodes)[:_SHOWN]),
         evidence={**cost, **cause.evidence},
         gain=cause.gain or _gain(profile, cause, entry, whole),
@@ -160,6 +160,15 @@ def finding_of(profile: Profile, cause: Cause) -> Finding:
         misleads=entry.misleads.format_map(words),
         link=entry.link,
         part=cause.part,
+    )
+
+
+def _of_part(title: str, part: Part) -> str:
+    """Return a title that names the part its share is of, where this is not the steady state or the run."""
+    if part is not Part.SETUP:
+        return title
+    return title.replace("of the time in ", "of set-up's time in ").replace(
+        "of the time", "of set-up"
     )
 
 

@@ -64,8 +64,9 @@ class Gain:
         upper_bound_share: the same as a share of the profile's total of the metric, 0 to 1. This
             total excludes time outside operators, so the share of the elapsed time is smaller.
         assumption: assumption under which the bound holds; one sentence.
-        run_share: for time, the same as a share of the elapsed time of the finding's part of the run,
-            0 to 1; None where such a share has no meaning. `analyzers.run_analyzers` fills it in.
+        run_share: the same as a share of the elapsed time of the finding's part of the run, or of the most
+            memory that the process had, 0 to 1; None where such a share has no meaning.
+            `analyzers.run_analyzers` fills it in.
         low: what a fix is expected to save at least, in the metric's unit; None where no fix of the
             analyzer was measured. `analyzers.run_analyzers` fills in `low` and `high`.
         high: what a fix is expected to save at most.

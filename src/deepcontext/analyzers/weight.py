@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS, GPU_TIME_NS, HOST_TIME_NS
 from deepcontext.profiler.model.run_info import ALL_RANKS
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Metrics in ns where saving 1 ns saves at most 1 ns of elapsed time, and names for elapsed time itself.
 _ELAPSED: Final = frozenset({"elapsed time", "elapsed GPU time"})
 TIMES: Final = _ELAPSED | {each.name for each in (HOST_TIME_NS, DEVICE_TIME_NS, GPU_TIME_NS)}
+_HOST_MEMORY: Final = "peak_bytes"
 # First calls of operators, filling caches and growing heaps take tenths of a second in any program, so
 # shares of a run that worked for less than this do not show that the program is worth changing.
 LEAST_WORK_NS: Final = 1_000_000_000
@@ -63,16 +64,22 @@ def _weighing(profile: Profile) -> Callable[[Finding], Finding]:
         most_ns = wall_ns if worked_ns is None else worked_ns
         if wall_ns > 0 and most_ns < least_ns:
             finding = _lowered(finding, Severity.WARNING)
+        if gain is not None and gain.metric == _HOST_MEMORY and profile.run.peak_rss_bytes:
+            return _with_share(finding, gain, profile.run.peak_rss_bytes)
         if gain is None or wall_ns <= 0 or gain.metric not in TIMES:
             return finding
         if worked_ns:
             # A share of almost nothing is nothing: shares of a shorter run refer to this much work.
             judged_ns = max(worked_ns, least_ns)
             finding = _lowered(finding, Severity.of_share(gain.upper_bound / judged_ns))
-        share = min(1.0, gain.upper_bound / wall_ns)
-        return dataclasses.replace(finding, gain=dataclasses.replace(gain, run_share=share))
+        return _with_share(finding, gain, wall_ns)
 
     return weigh
+
+
+def _with_share(finding: Finding, gain: Gain, whole: int) -> Finding:
+    gain = dataclasses.replace(gain, run_share=min(1.0, gain.upper_bound / whole))
+    return dataclasses.replace(finding, gain=gain)
 
 
 def _least_work_ns(profile: Profile) -> int:

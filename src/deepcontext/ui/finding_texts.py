@@ -29,6 +29,7 @@ _OF_PART: Final = {
     Part.SETUP: "of set-up",
     Part.CHOSEN: "of these windows",
 }
+_HOST_MEMORY: Final = "peak_bytes"
 # Two shares that differ by less look equal to a reader.
 _NEARLY: Final = 0.95
 
@@ -62,6 +63,10 @@ def gain_text(finding: Finding) -> str:
     share, of = gain.run_share, _OF_PART[finding.part]
     if share is None:
         return text
+    if (
+        gain.metric == _HOST_MEMORY
+    ):  # the process also has what the allocator keeps, libraries and code
+        return f"{text} ({format_bytes(gain.upper_bound)}, {format_share(share)} of the process's memory)"
     if finding.steps:
         return f"{text} ({format_share(share)} {of}, {format_ns(gain.upper_bound / finding.steps)})"
     if share >= _NEARLY * gain.upper_bound_share:

@@ -108,7 +108,8 @@ class _Work:
         nodes: nodes of this line, those with most time first; `weights`: time of each, ns.
         value: time of the function, ns.
         called: the frame that the line called and that has most of the time, `frame` if none.
-        operators: operators that the line itself calls; `reads`: those among them that read values.
+        reads: calls of operators by the line itself that read values; `makes`: that make tensors of Python's
+            objects.
     """
 
     frame: Frame
@@ -116,8 +117,8 @@ class _Work:
     weights: tuple[int, ...]
     value: int
     called: Frame
-    operators: int
     reads: int
+    makes: int
 
 
 def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
@@ -138,7 +139,7 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
         return []
     source_line = frames.source_line()[tree.frame[owner]]
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
-    calls, reads = _calls_of_lines(profile, source_line, owner, lines)
+    calls, reads, makes = _calls_of_lines(profile, source_line, owner, lines)
     time = sums(of_node, values[nodes], len(lines))
     is_work = (time > _MOST_CALLING_NS * calls)[of_node]
     is_work |= libraries.frames(profile, libraries.prints)[tree.frame[entry[nodes]]]
@@ -162,8 +163,8 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
                 tuple(values[members].tolist()),
                 value,
                 profile.frame(int(entry[members[0]])),
-                int(calls[is_line].sum()),
                 int(reads[is_line].sum()),
+                int(makes[is_line].sum()),
             )
         )
     return sorted(found, key=lambda work: -work.value)
@@ -200,15 +201,19 @@ def _time(profile: Profile, entry: at.Ints, counted: at.Ints) -> at.Ints:
 
 def _calls_of_lines(
     profile: Profile, source_line: at.Ints, owner: at.Ints, lines: at.Ints
-) -> tuple[at.Ints, at.Ints]:
-    """Return how many operators each line calls itself, and how many of them read values."""
+) -> list[at.Ints]:
+    """Return how many operators each line calls itself, how many read values, and how many make tensors."""
     operators = at.outermost(Query(profile, profile.is_kind(FrameKind.OPERATOR))).mask()
     operators &= (profile.tree.phase != Phase.BACKWARD) & (owner != NO_NODE)
     nodes = np.flatnonzero(operators & np.isin(source_line, lines))
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]
     line = np.searchsorted(lines, source_line[nodes])
-    reads = at.operators(profile, catalogue.operators("reads_any")).mask()[nodes]
-    return sums(line, calls, len(lines)), sums(line, np.where(reads, calls, 0), len(lines))
+    kinds = [
+        at.operators(profile, catalogue.operators(name)).mask()[nodes]
+        for name in ("reads_any", "from_python")
+    ]
+    found = (calls, *(np.where(is_kind, calls, 0) for is_kind in kinds))
+    return [sums(line, each, len(lines)) for each in found]
 
 
 def _cause(profile: Profile, work: _Work, whole: int) -> Iterator[Cause]:
@@ -244,7 +249,6 @@ def _kind(profile: Profile, work: _Work, launches: int, *, is_growing: bool) -> 
     is_saving = libraries.is_saving(library)
     is_called = launches > 0 and (not package or libraries.flattens(package))
     is_einsum = libraries.is_naive_einsum(profile.frame(work.nodes[0]))
-    all_read = 0 < work.reads == work.operators
     # The first that holds. That a program computes with arrays says nothing about what to change.
     kinds = (
         (
@@ -260,8 +264,8 @@ def _kind(profile: Profile, work: _Work, launches: int, *, is_growing: bool) -> 
         (is_growing, "work_on_more_values", of_library),
         (libraries.is_of_arrays(package), "", of_library),
         (package, "work_of_libraries", of_library),
-        (all_read, "python_on_values", "Python on values of tensors"),
-        (work.operators, "tensors_of_python_objects", "making tensors from Python's objects"),
+        (work.reads > work.makes, "python_on_values", "Python on values of tensors"),
+        (work.makes, "tensors_of_python_objects", "making tensors from Python's objects"),
     )
     return next(
         ((key, what) for holds, key, what in kinds if holds), ("work_between_operators", "Python")

@@ -27,6 +27,7 @@ from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import memory as memory_summary
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.jax import memory as jax_memory
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
@@ -245,7 +246,7 @@ def _held_by_graph(profile: Profile, prefix: str, modules: Sequence[int]) -> int
     layers = tree.nearest(profile.is_kind(FrameKind.MODULE))[is_inside]
     _, of_node = np.unique(layers, return_inverse=True)
     of_layers = sums(of_node, held[is_inside], int(of_node.max(initial=-1)) + 1)
-    rows = profile.metrics[f"{prefix}alloc_bytes"]
+    rows = basis_of(profile).whole.metrics[f"{prefix}alloc_bytes"]
     most = rows.total if rows.maximum is None else rows.maximum
     largest = int(most[is_inside[rows.node]].max(initial=0))
     return int(of_layers.sum() - of_layers.max(initial=0) - largest)
@@ -378,7 +379,8 @@ def _growing_calls(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
         and (found := calls.get((each.frame.file, each.frame.line)))
         and int(pieces[list(each.nodes)].sum()) >= found
     ]
-    size, rows = sum(each.value for each in lines), profile.metrics[f"{prefix}alloc_bytes"]
+    size = sum(each.value for each in lines)
+    rows = basis_of(profile).whole.metrics[f"{prefix}alloc_bytes"]
     if size < _LEAST_GRAPH_SHARE * peak:
         return
     joins = profile.tree.at_or_below(at.operators(profile, catalogue.operators("joins")).mask())

@@ -20,7 +20,7 @@ from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.called_operators import called_by_user, model_calls, module_calls
 from deepcontext.analyzers.shared.model_runs import functions_with_single_samples
-from deepcontext.analyzers.shared.places import ALLOCATED, query_of
+from deepcontext.analyzers.shared.places import allocations, query_of
 from deepcontext.analyzers.shared.repeated_lines import before_steps
 from deepcontext.analyzers.shared.repeated_work import dependent_runs, steps_or_passes
 from deepcontext.profiler.format.frame import FrameKind, Phase
@@ -340,7 +340,7 @@ def _all_of_numbers(profile: Profile, location: at.Location) -> int:
 
 def _are_numbers(profile: Profile, nodes: at.Ints | Sequence[int]) -> bool:
     """Return whether operators without a backward make nothing but tensors of a few bytes."""
-    rows = profile.metrics.get(ALLOCATED)
+    rows = allocations(profile)
     if rows is None or rows.maximum is None:
         return False
     inside = profile.tree.at_or_below(query_of(profile, nodes).mask())

@@ -22,7 +22,13 @@ from deepcontext.analyzers.shared.model_runs import (
     models,
     takes_single_samples,
 )
-from deepcontext.analyzers.shared.places import ALLOCATED, Places, is_even, query_of
+from deepcontext.analyzers.shared.places import (
+    ALLOCATED,
+    Places,
+    allocations,
+    is_even,
+    query_of,
+)
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
@@ -109,7 +115,7 @@ def _computes_prefix_again(profile: Profile, functions: Functions, model: Model)
 
 def _grows_evenly(profile: Profile, model: Model) -> at.Mask:
     """Return which linear layers allocate sizes that are spread evenly between two limits, shape (nodes,)."""
-    tree, rows = profile.tree, profile.metrics.get(ALLOCATED)
+    tree, rows = profile.tree, allocations(profile)
     found = np.zeros(len(tree), np.bool_)
     if rows is None or rows.minimum is None or rows.maximum is None or rows.m2 is None:
         return found

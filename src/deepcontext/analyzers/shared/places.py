@@ -34,10 +34,12 @@ from deepcontext.profiler.format.metric import (
 )
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.basis import basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.profile import Profile
 
     Ints = source_locations.Ints
@@ -144,7 +146,7 @@ class Places:
         """Return the largest allocation at and below each node: of its forward, or of its backward."""
 
         def compute() -> Ints:
-            tree, rows = self.profile.tree, self.profile.metrics.get(ALLOCATED)
+            tree, rows = self.profile.tree, allocations(self.profile)
             largest = np.zeros(len(tree), np.int64)
             if rows is not None and rows.maximum is not None:
                 largest[rows.node] = rows.maximum
@@ -154,7 +156,7 @@ class Places:
         return self.profile.once((Places, "largest", backward), compute)
 
     def _grown(self) -> Mask:
-        tree, rows = self.profile.tree, self.profile.metrics.get(ALLOCATED)
+        tree, rows = self.profile.tree, allocations(self.profile)
         found = np.zeros(len(tree), np.bool_)
         if rows is None or rows.minimum is None or rows.maximum is None or rows.m2 is None:
             return found
@@ -325,6 +327,11 @@ class Facts:
     def _backward(self, _: str) -> int:
         """Whether the program trains: anything runs backward."""
         return int((self._places.profile.tree.phase == Phase.BACKWARD).any())
+
+
+def allocations(profile: Profile) -> MetricRows | None:
+    """Return the sizes that were allocated, of the whole run, because windows have no extremes."""
+    return basis_of(profile).whole.metrics.get(ALLOCATED)
 
 
 def is_even(low: Floats, high: Floats, mean: Floats, deviation: Floats) -> Mask:

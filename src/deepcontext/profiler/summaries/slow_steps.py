@@ -8,6 +8,7 @@ which the thread had no processor is in neither. Trends come from the windows. D
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
@@ -282,4 +283,19 @@ def _period(slow: Sequence[SlowStep]) -> tuple[int, int]:
             likely = len(_SIZES) * period * math.comb(size, hits) * float(period) ** -hits
             if hits >= max(_FEWEST, _OF_PERIOD * size) and likely < chance:
                 best, chance = (period, phase), likely
+    return _longest(best, [each.number for each in slowest[: _SIZES[-1]]])
+
+
+def _longest(found: tuple[int, int], numbers: Sequence[int]) -> tuple[int, int]:
+    """Return the longest multiple of a period that has nearly all of its steps.
+
+    A few steps that are slow by chance make a divisor look regular, too. Multiples of a true period share its
+    steps among them.
+    """
+    period, phase = found
+    best, hits = found, [each for each in numbers if period and each % period == phase]
+    for factor in range(2, (max(hits, default=0) // period + 1) if period else 0):
+        (common, count), *_ = Counter(each % (period * factor) for each in hits).most_common(1)
+        if count >= max(_FEWEST, _OF_PERIOD * len(hits)):
+            best = (period * factor, common)
     return best
