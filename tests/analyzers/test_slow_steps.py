@@ -12,7 +12,9 @@ import pytest
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries.slow_steps import _period
+from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.occasions import OccasionKind
+from deepcontext.profiler.summaries.slow_steps import _period, slow_steps
 from deepcontext.profiler.summaries.step_history import SlowStep
 
 if TYPE_CHECKING:
@@ -89,6 +91,38 @@ def test_planted(tmp_path: Path, plant: str, line: int, words: str) -> None:
 
 def test_a_program_with_even_steps_is_silent(tmp_path: Path) -> None:
     assert findings(tmp_path, "none") == []
+
+
+COMPILES = """\
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+
+@partial(jax.jit, static_argnames="rate")
+def train_step(weights, rate):
+    return weights - rate * jnp.sin(weights @ weights)
+
+
+weights = jnp.ones((64, 64))
+for step in range(400):
+    weights = train_step(weights, rate=0.1 / (1 + step // 80)).block_until_ready()
+"""
+
+
+def test_steps_that_compile_are_not_in_what_slow_steps_take(tmp_path: Path) -> None:
+    """They are no steps of the steady state, in which no line takes longer than its steps do."""
+    (tmp_path / "train.py").write_text(COMPILES, encoding="utf-8")
+    words = ["profile", "-q", "-o", "run.dcprof", "train.py"]
+    subprocess.run([sys.executable, "-m", "deepcontext", *words], cwd=tmp_path, check=True)
+    profile = basis_of(Profile.load(tmp_path / "run.dcprof"))
+    assert OccasionKind.COMPILATION in {each.kind for each in profile.occasions}
+    found = slow_steps(profile.profile)
+    assert (
+        sum(each.excess_ns for each in (found.lines if found else ()))
+        <= profile.profile.run.wall_ns
+    )
 
 
 def steps(numbers: Iterable[int], duration_ns: int) -> list[SlowStep]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 # What is shorter in a slow step than this many times in another one is no reason of it.
 _LONGER: Final = 3.0
 _NEARLY: Final = 0.8
+# Lines with more than their steps have it from steps that compile, or do what others do not.
+_MOST_OF_STEPS: Final = 1.5
 # A period: so many steps have it at least, which is this part of the slowest ones, and would be chance in
 # less than one of so many programs.
 _FEWEST: Final = 4
@@ -136,13 +138,18 @@ def slow_steps(profile: Profile) -> SlowSteps | None:
     typical = np.maximum(elsewhere - here, 0) / others
     excess = here - count * typical
     excess[here < _LONGER * count * typical] = 0
+    typical_ns = history.quantile(0.5)
+    if excess.sum() > _MOST_OF_STEPS * _excess_of(slow, count, typical_ns):
+        return None
     return SlowSteps(
-        basis.steps,
-        history.quantile(0.5),
-        slow,
-        *_period(slow),
-        _largest(basis.profile, lines, excess),
+        basis.steps, typical_ns, slow, *_period(slow), _largest(basis.profile, lines, excess)
     )
+
+
+def _excess_of(slow: Sequence[SlowStep], count: int, typical_ns: int) -> int:
+    """Return what the slow steps take more than others at most: those not listed are shorter."""
+    more = [each.duration_ns - typical_ns for each in slow]
+    return sum(more) + (count - len(slow)) * min(more)
 
 
 def trend(profile: Profile) -> Trend | None:
