@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ SIZE = {"width": 1280, "height": 800}
 WHERE = (SERVER, FILE) = ("server", "file")
 ROOT = Path(__file__).parents[3]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+UNTIL_S = 60
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -94,8 +96,14 @@ class Opened:
         self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=60_000)
 
     def until(self, condition: str) -> None:
-        """Wait until an expression of JavaScript holds, however long a busy machine takes."""
-        self.page.wait_for_function(condition)
+        """Wait until an expression of JavaScript holds, however long a busy machine takes.
+
+        Not `wait_for_function`: the page's security policy forbids it to make code of strings again and again.
+        """
+        deadline = time.monotonic() + UNTIL_S
+        while not self.page.evaluate(condition):
+            assert time.monotonic() < deadline, condition
+            self.page.wait_for_timeout(20)
 
     def ask(self, question: str) -> Any:
         """Return the engine's answer to a question such as ``flame?lines=1``."""

@@ -200,7 +200,7 @@ def test_the_table_is_sorted_and_searched_as_any_tree(open_three: Open) -> None:
         go_to(opened, ONLY_OTHER)
         program = names()
         opened.page.keyboard.press("t")
-        opened.page.wait_for_function("location.hash.includes('order=size')")
+        opened.until("location.hash.includes('order=size')")
         go_to(opened, ONLY_OTHER)
         assert names() != program
         opened.page.keyboard.press("/")
@@ -240,7 +240,7 @@ def test_a_table_wider_than_the_window_is_scrolled_by_keyboard(open_three: Open)
         opened.page.keyboard.press("ArrowDown")
         for _ in range(8):
             opened.page.keyboard.press("Shift+ArrowRight")
-        opened.page.wait_for_function(
+        opened.until(
             "(() => { const grid = document.querySelector('[role=treegrid]');"
             " return grid.scrollLeft + grid.clientWidth >= grid.scrollWidth - 1; })()"
         )
@@ -252,7 +252,7 @@ def test_a_table_wider_than_the_window_is_scrolled_by_keyboard(open_three: Open)
         assert name["x"] >= 0  # the name stays in view
         for _ in range(8):
             opened.page.keyboard.press("Shift+ArrowLeft")
-        opened.page.wait_for_function("document.querySelector('[role=treegrid]').scrollLeft === 0")
+        opened.until("document.querySelector('[role=treegrid]').scrollLeft === 0")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

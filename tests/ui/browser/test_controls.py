@@ -224,9 +224,9 @@ def test_collapsing_keeps_the_cost_with_the_function(opened: Opened) -> None:
 def test_a_tree_without_threads_begins_with_the_module(opened: Opened) -> None:
     opened.page.select_option(".field:has-text('Split by') select", "none")
     opened.page.click("text=Tree")
-    opened.page.wait_for_function(
-        "() => { const grid = document.querySelector('[role=treegrid]');"
-        " return grid && !grid.textContent.includes('MainThread'); }"
+    opened.until(
+        "(() => { const grid = document.querySelector('[role=treegrid]');"
+        " return grid && !grid.textContent.includes('MainThread'); })()"
     )
     row = opened.page.locator(".grid-row[aria-level='2']").first
     row.wait_for()

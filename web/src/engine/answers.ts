@@ -53,13 +53,14 @@ export interface FlameAnswer {
   totals: number[];
 }
 
-/** One node whose name matches. */
+/** One node whose name matches; `id` is a frame of its function. */
 export interface FoundNode {
   source: number;
+  id: number;
   value: number;
 }
 
-/** Nodes whose name or file contains a text; `value` counts nested nodes once. */
+/** Nodes whose name or file contains a text, the costliest first; `value` counts nested nodes once. */
 export interface FindAnswer {
   count: number;
   value: number;
@@ -81,12 +82,13 @@ export interface TableRow {
   calls: Calls | null;
 }
 
-/** A table; `phases` names the columns of each row's `phases`. */
+/** A table; `phases` names the columns of each row's `phases`; `match_value` is the self cost of all that match. */
 export interface TableAnswer {
   unit: string;
   total: number;
   row_count: number;
   match_count: number;
+  match_value: number;
   phases: string[];
   rows: TableRow[];
 }

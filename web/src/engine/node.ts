@@ -44,12 +44,12 @@ export function nodeAnswer(view: TopDown, values: Numbers, source: number): Node
   };
 }
 
-/** The nodes whose name or file contains a text, ignoring case. */
+/** The nodes whose name or file contains a text, ignoring case, the costliest first. */
 export function found(view: TopDown, values: Numbers, text: string): FindAnswer {
   const { tree } = view;
   const inclusive = tree.inclusive(view.exclusive(values));
   const matches = matching(view, text);
-  let nodes: number[] = [];
+  const nodes: number[] = [];
   let value = 0;
   // End of the last subtree that counts: what lies in it counts once.
   let inside = 0;
@@ -60,16 +60,16 @@ export function found(view: TopDown, values: Numbers, text: string): FindAnswer 
     value += inclusive[node];
     inside = tree.endOf(node);
   }
-  const count = nodes.length;
-  if (count > MOST_FOUND) {
-    nodes.sort((a, b) => inclusive[b] - inclusive[a] || a - b);
-    nodes = nodes.slice(0, MOST_FOUND).sort((a, b) => a - b);
-  }
+  nodes.sort((a, b) => inclusive[b] - inclusive[a] || a - b);
   return {
-    count,
+    count: nodes.length,
     value,
     total: inclusive[0],
-    nodes: nodes.map((node) => ({ source: view.source(node), value: inclusive[node] })),
+    nodes: nodes.slice(0, MOST_FOUND).map((node) => ({
+      source: view.source(node),
+      id: view.functions.example[tree.frame[node]],
+      value: inclusive[node],
+    })),
   };
 }
 

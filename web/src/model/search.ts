@@ -14,7 +14,7 @@ export function matching(functions: FunctionColumns, text: string): Uint8Array |
   );
 }
 
-/** Return the nodes of matching functions, and what the outermost of them cost together. */
+/** Return the nodes of matching functions, the costliest first, and what the outermost of them cost together. */
 export function found(layout: Layout, matches: Uint8Array) {
   const nodes: number[] = [];
   let value = 0;
@@ -27,5 +27,6 @@ export function found(layout: Layout, matches: Uint8Array) {
       covered = layout.end[node];
     }
   }
+  nodes.sort((a, b) => layout.value[b] - layout.value[a] || a - b);
   return { nodes, value };
 }

@@ -49,15 +49,6 @@ export function TimeLineView() {
             ))}
           </select>
         </label>
-        <label class="field">
-          <span>Find</span>
-          <input
-            type="search"
-            value={place.value.text}
-            placeholder="operator or line"
-            onInput={(event) => go({ text: event.currentTarget.value }, "replace")}
-          />
-        </label>
         <span>{chosen.cause}</span>
       </div>
       {chosen.paths.length > 0 && (

@@ -7,7 +7,6 @@ import { about, detailsOpen, go, helpOpen, place, profile, theme } from "../stat
 import { Search } from "./search_box";
 import { tabs } from "./tabs";
 
-const SEARCHED: readonly View[] = ["flame", "bottom-up", "sandwich", "table", "compare"];
 const DETAILED: readonly View[] = ["flame", "bottom-up", "sandwich", "compare"];
 
 export function Header() {
@@ -75,7 +74,7 @@ export function Header() {
           </button>
         ))}
       </nav>
-      {SEARCHED.includes(view) && <Search />}
+      <Search />
       <button
         type="button"
         class="icon"

@@ -1,34 +1,68 @@
-// The search box: marks what matches while one types, and goes from one to the next.
+// The search box: marks what matches while one types, and goes from one match to the next, the costliest first.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { FindAnswer } from "../engine/answers";
-import { formatCount, formatShare } from "../model/format";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { View } from "../model/address";
+import { formatCount, formatShare, formatValue } from "../model/format";
 import { type Layout, nodeOfSource } from "../model/layout";
+import { spelling } from "../model/question";
 import { found, matching } from "../model/search";
 import { signal } from "../signals";
-import { go, place, selected, tree } from "../state";
+import { go, measure, place, selected, tree } from "../state";
 import { graph } from "./graph_handle";
 import { useAnswer } from "./use_answer";
 
 const DELAY_MS = 60;
+
+/** What matches, in the order in which one visits it. */
+export interface Matches {
+  readonly count: number;
+  /** What all matches cost together, of the whole. */
+  readonly value: number;
+  readonly total: number;
+  readonly unit: string;
+  /** The first of them can be visited. */
+  readonly known: number;
+  visit(at: number): void;
+}
+
+/** The matches of a view that does not show the tree. */
+const ofView = signal<Matches | null>(null);
+const current = signal<Matches | null>(null);
 /** The match that was visited last; -1 for none. */
 const at = signal(-1);
-/** Nodes that match, in the order of the tree: of the profile, or of the layout in a comparison. */
-const sources = signal<readonly number[]>([]);
+
+/** Search in what a view shows, instead of in the tree. */
+export function useMatches(make: () => Matches | null, inputs: readonly unknown[]): void {
+  useEffect(() => {
+    ofView.value = make();
+    return () => {
+      ofView.value = null;
+    };
+  }, inputs);
+}
 
 export function Search() {
   const input = useRef<HTMLInputElement>(null);
-  const [typed, setTyped] = useState(place.value.text);
-  useEffect(() => setTyped(place.value.text), [place.value.text]);
+  const timer = useRef(0);
+  // Enter, before the matches are known.
+  const isAwaited = useRef(false);
+  const { text } = place.value;
+  // While it has the focus, the box owns its text: what is searched for may be older.
   useEffect(() => {
-    const timer = window.setTimeout(() => go({ text: typed }, "replace"), DELAY_MS);
-    return () => window.clearTimeout(timer);
-  }, [typed]);
-  const answer = useFound();
+    const box = input.current;
+    if (box && document.activeElement !== box) box.value = text;
+  }, [text]);
+  const matches = useFound();
   useEffect(() => {
     at.value = -1;
-    sources.value = answer?.nodes.map((each) => each.source) ?? [];
-  }, [answer]);
+    current.value = matches;
+    if (isAwaited.current && matches) goToMatch(1);
+    if (matches) isAwaited.current = false;
+  }, [matches]);
+  const search = () => {
+    window.clearTimeout(timer.current);
+    go({ text: input.current?.value ?? "" }, "replace");
+  };
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const inField = event.target instanceof HTMLInputElement;
@@ -45,97 +79,130 @@ export function Search() {
     return () => window.removeEventListener("keydown", onKey);
   }, []);
   return (
-    <div class={typed ? "search busy" : "search"} role="search">
+    <div class={text ? "search busy" : "search"} role="search">
       <input
         ref={input}
         type="search"
-        value={typed}
         placeholder="Search  /"
         aria-label="Search names and files"
         spellcheck={false}
-        onInput={(event) => setTyped(event.currentTarget.value)}
+        onInput={() => {
+          window.clearTimeout(timer.current);
+          timer.current = window.setTimeout(search, DELAY_MS);
+        }}
+        onBlur={search}
         onKeyDown={(event) => {
-          if (event.key === "Enter") goToMatch(event.shiftKey ? -1 : 1);
-          else if (event.key === "Escape") {
-            setTyped("");
-            input.current?.blur();
+          const box = event.currentTarget;
+          if (event.key === "Enter") {
+            if (box.value === place.value.text && current.value) {
+              goToMatch(event.shiftKey ? -1 : 1);
+            } else isAwaited.current = true;
+            search();
+          } else if (event.key === "Escape") {
+            box.value = "";
+            box.blur();
           }
         }}
       />
-      {typed && answer && (
-        <span class="search-count" role="status">
-          {answer.count === 0 ? "no match" : countText(answer)}
-        </span>
-      )}
-      {typed && (
+      {text && matches && (
         <>
-          <button
-            type="button"
-            class="icon"
-            aria-label="Previous match"
-            disabled={!answer?.count}
-            title="Previous (N)"
-            onClick={() => goToMatch(-1)}
-          >
-            ↑
-          </button>
-          <button
-            type="button"
-            class="icon"
-            aria-label="Next match"
-            disabled={!answer?.count}
-            title="Next (n)"
-            onClick={() => goToMatch(1)}
-          >
-            ↓
-          </button>
+          <span class="search-count" role="status">
+            {matches.count === 0 ? "no match" : countText(matches)}
+          </span>
+          {STEPS.map(([step, name, mark, key]) => (
+            <button
+              key={name}
+              type="button"
+              class="icon"
+              aria-label={`${name} match`}
+              disabled={!matches.count}
+              title={`${name} (${key})`}
+              onClick={() => goToMatch(step)}
+            >
+              {mark}
+            </button>
+          ))}
         </>
       )}
     </div>
   );
 }
 
-function countText(answer: FindAnswer): string {
+const STEPS = [
+  [-1, "Previous", "↑", "N"],
+  [1, "Next", "↓", "n"],
+] as const;
+
+function countText({ count, value, total, unit }: Matches): string {
   const place = at.value >= 0 ? `${at.value + 1} / ` : "";
-  return `${place}${formatCount(answer.count)} · ${formatShare(answer.value, answer.total)}`;
+  return `${place}${formatCount(count)} · ${formatValue(value, unit)} · ${formatShare(value, total)}`;
 }
 
-/** Ask for all matches of a tree; elsewhere only what is drawn is searched. */
-function useFound(): FindAnswer | null {
+const NOT_OF_TREE: readonly View[] = ["compare", "table", "source"];
+
+/** What matches in a comparison as it is drawn, in the rows of a view, elsewhere in the tree. */
+function useFound(): Matches | null {
   const { text, view } = place.value;
-  const inTree = view === "flame" || view === "bottom-up";
-  const asked = useAnswer("find", text && inTree ? { ...tree.value, text } : null);
-  const shown = graph.value?.layout ?? null;
-  const loaded = useMemo(() => (shown && text ? foundLoaded(shown, text) : null), [shown, text]);
-  if (!text) return null;
-  return inTree ? asked.answer : loaded;
+  const shown = view === "compare" ? (graph.value?.layout ?? null) : null;
+  const drawn = useMemo(() => (shown && text ? inLayout(shown, text) : null), [shown, text]);
+  const inTree = !NOT_OF_TREE.includes(view);
+  const query = text && inTree ? { ...tree.value, text } : null;
+  const asked = useAnswer("find", query);
+  const answer = query && asked.of === spelling("find", query) ? asked.answer : null;
+  const unit = measure.value?.unit ?? "";
+  const nodes = useMemo(
+    () =>
+      answer && {
+        ...answer,
+        unit,
+        known: answer.nodes.length,
+        visit: (index: number) => visit(answer.nodes[index].source, answer.nodes[index].id),
+      },
+    [answer],
+  );
+  return text ? (ofView.value ?? drawn ?? nodes) : null;
 }
 
-function foundLoaded(layout: Layout, text: string): FindAnswer {
-  const matches = matching(layout.functions, text) ?? new Uint8Array(0);
-  const { nodes, value } = found(layout, matches);
+function inLayout(layout: Layout, text: string): Matches {
+  const { nodes, value } = found(layout, matching(layout.functions, text) ?? new Uint8Array(0));
   return {
     count: nodes.length,
     value,
     total: layout.total,
-    // A node of several profiles has no number in one of them.
-    nodes: nodes.map((node) => ({ source: node, value: layout.value[node] })),
+    unit: layout.unit,
+    known: nodes.length,
+    visit: (index) => graph.value?.select(nodes[index]),
   };
+}
+
+function visit(source: number, func: number): void {
+  const { view } = place.value;
+  const shown = graph.value;
+  const node = !shown
+    ? -1
+    : view === "flame"
+      ? nodeOfSource(shown.layout, source)
+      : rowOf(shown.layout, func);
+  if (view === "sandwich") go({ func });
+  else if (node >= 0) shown?.select(node);
+  else {
+    selected.value = { node: source, func: -1, layout: -1 };
+    go({ view: "flame", zoom: source });
+  }
+}
+
+/** The box of a function in the first row of a bottom-up graph. */
+function rowOf(layout: Layout, func: number): number {
+  return layout.func.findIndex(
+    (each, node) => layout.depth[node] === 1 && layout.functions.id[each] === func,
+  );
 }
 
 /** Go to the next match, or to the one before. */
 export function goToMatch(step: 1 | -1): void {
-  const known = sources.value;
-  if (!known.length) return;
-  const next = at.value < 0 && step < 0 ? known.length - 1 : at.value + step;
-  at.value = (next + known.length) % known.length;
-  const wanted = known[at.value];
-  const shown = graph.value;
-  const isPlace = shown?.layout.sides;
-  const node = !shown ? -1 : isPlace ? wanted : nodeOfSource(shown.layout, wanted);
-  if (node >= 0) shown?.select(node);
-  else {
-    selected.value = { node: wanted, func: -1, layout: -1 };
-    go({ zoom: wanted }, "replace");
-  }
+  const matches = current.value;
+  if (!matches?.known) return;
+  const next = at.value < 0 && step < 0 ? matches.known - 1 : at.value + step;
+  at.value = (next + matches.known) % matches.known;
+  matches.visit(at.value);
 }

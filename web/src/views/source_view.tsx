@@ -1,11 +1,12 @@
 // Source text with the cost of each line beside it.
 
 import { type ComponentChildren, Fragment } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { FileRow, FilesAnswer, LineCost, SourceAnswer } from "../engine/answers";
 import { formatCount, formatShare, formatValue } from "../model/format";
 import { go, place, tree } from "../state";
 import { Empty, shorten, Waiting } from "./parts";
+import { useMatches } from "./search_box";
 import { useAnswer } from "./use_answer";
 
 export function SourceView() {
@@ -112,7 +113,17 @@ function SourceText(props: { answer: SourceAnswer }) {
     null,
   );
   const wanted = place.value.line || hottest?.line || 0;
-  const texts = textsOf(answer);
+  const texts = useMemo(() => textsOf(answer), [answer]);
+  const found = new Set(linesWith(answer, place.value.text));
+  useMatches(() => {
+    const lines = [...found].sort(
+      (a, b) => (costs.get(b)?.inclusive ?? 0) - (costs.get(a)?.inclusive ?? 0) || a - b,
+    );
+    const value = lines.reduce((sum, line) => sum + (costs.get(line)?.exclusive ?? 0), 0);
+    const { total, unit } = answer;
+    const visit = (at: number) => go({ line: lines[at] }, "replace");
+    return { count: lines.length, value, total, unit, known: lines.length, visit };
+  }, [answer, place.value.text]);
   const numbers = [...texts.keys()].sort((a, b) => a - b);
   useEffect(() => {
     const row = box.current?.querySelector(`[data-line="${wanted}"]`);
@@ -152,6 +163,7 @@ function SourceText(props: { answer: SourceAnswer }) {
                 answer={answer}
                 most={most}
                 wanted={wanted}
+                isFound={found.has(number)}
               />
             </Fragment>
           ))}
@@ -174,6 +186,15 @@ function textsOf({ costs, parts }: SourceAnswer): Map<number, ComponentChildren>
   return texts;
 }
 
+/** The lines whose text contains what is searched for. */
+function linesWith({ parts }: SourceAnswer, text: string): number[] {
+  const wanted = text.toLowerCase();
+  if (!wanted) return [];
+  return parts.flatMap(({ first, lines }) =>
+    lines.flatMap((line, at) => (line.toLowerCase().includes(wanted) ? first + at : [])),
+  );
+}
+
 function Gap() {
   return (
     <tr class="gap">
@@ -189,6 +210,7 @@ function Line(props: {
   answer: SourceAnswer;
   most: number;
   wanted: number;
+  isFound: boolean;
 }) {
   const { cost, answer } = props;
   const part = cost ? cost.inclusive / props.most : 0;
@@ -196,7 +218,7 @@ function Line(props: {
   return (
     <tr
       data-line={props.number}
-      class={`${props.number === props.wanted ? "wanted" : ""}${part > 0 ? " costly" : ""}`}
+      class={`${props.number === props.wanted ? "wanted" : ""}${part > 0 ? " costly" : ""}${props.isFound ? " found" : ""}`}
       style={{ "--share": `${Math.round(100 * Math.sqrt(part))}%` }}
     >
       <td class="number" title={cost ? formatShare(cost.inclusive, answer.total) : ""}>

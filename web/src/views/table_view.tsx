@@ -4,9 +4,11 @@ import { useMemo } from "preact/hooks";
 import type { TableAnswer, TableRow } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatCount, formatTime, formatValue } from "../model/format";
+import { spelling } from "../model/question";
 import { dark, go, measure, place, profile, tree } from "../state";
 import { CopyTable } from "./copy";
 import { Dot, Empty, Subtabs, shorten, ValueCell, Waiting, words } from "./parts";
+import { useMatches } from "./search_box";
 import { useAnswer } from "./use_answer";
 
 interface Column {
@@ -36,6 +38,12 @@ export function TableView() {
     text,
   };
   const asked = useAnswer("table", query);
+  useMatches(() => {
+    if (!asked.answer || asked.of !== spelling("table", query)) return null;
+    const { match_count: count, match_value: value, total, unit, rows } = asked.answer;
+    const best = [...rows].sort((a, b) => b.exclusive - a.exclusive);
+    return { count, value, total, unit, known: best.length, visit: (at) => open(best[at]) };
+  }, [asked]);
   return (
     <div class="page">
       <div class="subtabs">
@@ -136,10 +144,6 @@ function Row(props: { row: TableRow; answer: TableAnswer }) {
     calls && calls.deviation !== null && calls.mean > 0
       ? ` ± ${Math.round((100 * calls.deviation) / calls.mean)} %`
       : "";
-  const open = () =>
-    row.file
-      ? go({ view: "source", path: row.file, line: row.line })
-      : go({ view: "sandwich", func: row.id });
   return (
     <tr>
       <th scope="row">
@@ -149,7 +153,7 @@ function Row(props: { row: TableRow; answer: TableAnswer }) {
             type="button"
             class="link plain clip"
             title={row.file ? `${row.file}:${row.line}` : row.name}
-            onClick={open}
+            onClick={() => open(row)}
           >
             {row.file ? `${shorten(row.file)}:${row.line}` : row.name}
             {row.file && <span class="muted"> {row.name}</span>}
@@ -173,6 +177,11 @@ function Row(props: { row: TableRow; answer: TableAnswer }) {
       <td class="number">{formatCount(row.contexts)}</td>
     </tr>
   );
+}
+
+function open(row: TableRow): void {
+  if (row.file) go({ view: "source", path: row.file, line: row.line });
+  else go({ view: "sandwich", func: row.id });
 }
 
 function PhaseBar(props: { row: TableRow; answer: TableAnswer }) {
