@@ -45,7 +45,7 @@ def test_children_are_below_their_parent() -> None:
 
 
 def test_a_parent_that_began_later_is_another_process_with_the_same_number() -> None:
-    assert told(process(10, 11), process(11)) == [(10, "child", 0), (11, "program", 0)]
+    assert told(process(10, 11), process(11)) == [(10, "program", 0), (11, "program", 0)]
 
 
 @pytest.mark.parametrize(

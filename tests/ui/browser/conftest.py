@@ -98,7 +98,8 @@ class Opened:
     def until(self, condition: str) -> None:
         """Wait until an expression of JavaScript holds, however long a busy machine takes.
 
-        Not `wait_for_function`: the page's security policy forbids it to make code of strings again and again.
+        Not `wait_for_function`, which makes code of the string again and again: the page's security
+        policy forbids this.
         """
         deadline = time.monotonic() + UNTIL_S
         while not self.page.evaluate(condition):

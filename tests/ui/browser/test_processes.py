@@ -19,13 +19,15 @@ from tests.ui.browser.axe import violations
 from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving, used_anew
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from playwright.sync_api import Browser
 
     from deepcontext.profiler.summaries.processes import Process
     from tests.ui.browser.conftest import Opened, Pages
+
+    OpenOn = Callable[..., Any]
 
 METRIC = "host_time_ns"
 VIEW = f"view=processes&metric={METRIC}"
@@ -211,3 +213,17 @@ def test_a_process_that_cannot_be_read_is_told(many: Path, browser: Browser) -> 
         opened.errors.clear()  # the browser names the refused request in its console
         opened.page.go_back()
         opened.page.wait_for_selector("main[aria-label='processes'] tbody tr")
+
+
+def test_files_named_one_by_one_are_compared_and_never_a_job(
+    open_on: OpenOn, profiles: tuple[Path, Path], tmp_path: Path
+) -> None:
+    first, second = map(Profile.load, profiles)
+    # A system uses the number of a process again.
+    run = dataclasses.replace(second.run, parent_pid=first.run.pid)
+    path = tmp_path / "second.dcprof"
+    dataclasses.replace(second, run=run).save(path)
+    with serving(profiles[0], path) as address, open_on(address, first) as opened:
+        opened.page.goto(address)
+        opened.page.wait_for_selector("main[aria-label='compare']")
+        assert opened.page.locator(".tabs button:has-text('Processes')").count() == 0

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from deepcontext.profiler.model.parents import parents_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,15 +34,13 @@ _FRAMEWORKS = frozenset({"torch.distributed", "jax.distributed"})
 def ranks_of(profiles: Mapping[Name, Known]) -> dict[Name, Known]:
     """Return the profiles of ranks, without the children of ranks."""
     ranked = {name: profile for name, profile in profiles.items() if profile.run.ranks}
-    by_process = {(p.run.hostname, p.run.pid): p.run for p in ranked.values()}
-
-    def is_child(run: RunInfo) -> bool:
-        parent = by_process.get((run.hostname, run.parent_pid))
-        if parent is None or run.parent_pid == 0:  # 0 is an unknown process
-            return False
-        return (parent.rank, parent.ranks) == (run.rank, run.ranks)
-
-    return {name: profile for name, profile in ranked.items() if not is_child(profile.run)}
+    runs = [profile.run for profile in ranked.values()]
+    parents = [None if n is None else runs[n] for n in parents_of(runs)]
+    return {
+        name: profile
+        for (name, profile), run, parent in zip(ranked.items(), runs, parents, strict=True)
+        if parent is None or (parent.rank, parent.ranks) != (run.rank, run.ranks)
+    }
 
 
 def last_attempt(ranks: Mapping[Name, Known]) -> dict[Name, Known]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.model.job_ranks import ranks_of
+from deepcontext.profiler.model.parents import parents_of
 from deepcontext.profiler.summaries.ends import ends_of
 from deepcontext.profiler.summaries.roles import Role, roles
 
@@ -88,16 +89,13 @@ def processes_of(profiles: Sequence[Profile]) -> list[Process]:
     Args:
         profiles: one for each process, ordered by start.
     """
-    by_process = {(p.run.hostname, p.run.pid): n for n, p in enumerate(profiles)}
     ranks = ranks_of(dict(enumerate(profiles)))
     role = roles(profiles)
     ends = ends_of(profiles)
     cpu = [p.run.cpu_user_ns + p.run.cpu_system_ns for p in profiles]
     children: dict[int, list[int]] = {}
-    for n, profile in enumerate(profiles):
-        parent = by_process.get((profile.run.hostname, profile.run.parent_pid), -1)
-        # A process number may be used again: a parent began before its child.
-        children.setdefault(parent if parent < n else -1, []).append(n)
+    for n, parent in enumerate(parents_of([each.run for each in profiles])):
+        children.setdefault(-1 if parent is None else parent, []).append(n)
     found: list[Process] = []
     waiting = [(n, 0) for n in reversed(children.get(-1, []))]
     while waiting:

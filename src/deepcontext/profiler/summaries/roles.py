@@ -15,6 +15,7 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.job_ranks import ranks_of
+from deepcontext.profiler.model.parents import parents_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +98,7 @@ def roles(profiles: Sequence[Profile]) -> list[Role]:
         profiles: one for each process of the job.
     """
     ranks = ranks_of(dict(enumerate(profiles)))
-    known = {(each.run.hostname, each.run.pid) for each in profiles}
+    parents = parents_of([each.run for each in profiles])
 
     def role(index: int, profile: Profile) -> Role:
         run = profile.run
@@ -110,7 +111,7 @@ def roles(profiles: Sequence[Profile]) -> list[Role]:
             return Role.FORK_SERVER
         if index in ranks:
             return Role.RANK
-        if run.process_name or (run.hostname, run.parent_pid) in known:
+        if run.process_name or parents[index] is not None:
             return _by_name(run.process_name)
         return Role.PROGRAM
 

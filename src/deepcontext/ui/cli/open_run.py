@@ -15,7 +15,6 @@ from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.job.union import united
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.model.related import are_related
 from deepcontext.profiler.summaries.processes import busiest, processes_of
 from deepcontext.profiler.summaries.roles import Role
 from deepcontext.profiler.summaries.similar_processes import by_role
@@ -66,10 +65,10 @@ def open_profiles(
 ) -> OpenProfiles:
     """Read what the words of a command line name.
 
+    Only a run directory is a job: runs of files named one by one may have process numbers in common.
     The first profile of a run directory is the one that its report shows: all ranks together, or
     the process that used the most processor time. The first profiles of all words come first,
-    because they are
-    compared: profiles, run directories by their first profiles, and the files of one job.
+    because they are compared.
 
     Args:
         names: files and run directories.
@@ -82,12 +81,11 @@ def open_profiles(
             the page compares.
         ProfileDataError: a file is not a profile.
     """
-    if _has_run(names):
-        _check_count(len(names))
-        sources = [_source(name) for name in names]
-    else:
-        sources = _of_files(names)
-        _check_count(len(sources))
+    if len(names) > MOST_COMPARED:
+        raise UserError(
+            f"cannot compare {len(names)} runs: the page compares up to {MOST_COMPARED}; open fewer"
+        )
+    sources = [_source(name) for name in names]
     entries = [
         (n, index) for n, source in enumerate(sources) for index in range(len(source.entries))
     ]
@@ -106,13 +104,6 @@ def open_profiles(
         peaks=peaks,
         part_of=part_of,
     )
-
-
-def _check_count(compared: int) -> None:
-    if compared > MOST_COMPARED:
-        raise UserError(
-            f"cannot compare {compared} runs: the page compares up to {MOST_COMPARED}; open fewer"
-        )
 
 
 def _told_apart(entries: Sequence[Entry], words: Sequence[str]) -> list[Entry]:
@@ -156,25 +147,6 @@ def _source(name: str) -> _Source:
     return job.source(notes)
 
 
-def _has_run(names: Sequence[str]) -> bool:
-    return any(run_directory.is_run(Path(name)) for name in names)
-
-
-def _of_files(names: Sequence[str]) -> list[_Source]:
-    """Return profiles named one by one, in this order; with their job if they are of one."""
-    opened = [OpenProfile.read(Path(name)) for name in names]
-    if not are_related([each.profile.run for each in opened]):
-        return [_Source([each]) for each in opened]
-    profiles = [each.profile for each in opened]
-    processes = processes_of(sorted(profiles, key=lambda profile: profile.run.start_unix_ns))
-    row = {id(process.profile): n for n, process in enumerate(processes)}
-    ordered = [row[id(profile)] for profile in profiles]
-    job = _Job(Path(names[0]).name, processes, by_file=True)
-    job.add_processes(ordered[:MOST_COMPARED], at_once=True)
-    job.add_processes(ordered[MOST_COMPARED:])
-    return [job.source([])]
-
-
 def _not_recorded(run: Path) -> str:
     return run_directory.left_out_text(run).strip(" ()")
 
@@ -186,14 +158,12 @@ class _Job:
     Attributes:
         name: name of the job.
         processes: its processes.
-        by_file: name profiles by their files, because the user did.
         entries: the profiles so far.
         files: for each process the index of its profile among them.
     """
 
     name: str
     processes: list[Process]
-    by_file: bool = False
     entries: list[Entry] = field(default_factory=list)
     files: dict[int, int] = field(default_factory=dict)
 
@@ -202,7 +172,7 @@ class _Job:
         for number in numbers:
             process = self.processes[number]
             path = Path(process.profile.source)
-            name = path.name if self.by_file else _name(process, self.processes)
+            name = _name(process, self.processes)
             self.files[number] = len(self.entries)
             self.entries.append(
                 replace(OpenProfile.read(path), name=name)
@@ -258,14 +228,9 @@ def _name(process: Process, processes: Sequence[Process]) -> str:
     The role comes first, because the list is narrow.
     """
     run = process.profile.run
-    parent = (run.hostname, run.parent_pid)
-    of_rank = next(
-        (
-            f" of rank {each.rank}"
-            for each in processes
-            if each.rank is not None and (each.profile.run.hostname, each.profile.run.pid) == parent
-        ),
-        "",
-    )
+    # The tree has a process before its children.
+    above = [each for each in processes[: processes.index(process)] if each.depth < process.depth]
+    rank = above[-1].rank if above else None
+    of_rank = "" if rank is None else f" of rank {rank}"
     end = f", {process.ended}" if process.ended else ""
     return f"{role_text(process)} {run.pid}{of_rank}, {format_share(process.share)}{end}"
