@@ -55,15 +55,24 @@ export const asTable = computed(() => place.value.shape === "tree" || isWide.val
 /** The part that all questions about a tree have in common. */
 export const tree = computed(() => treeQuery(place.value, measure.value?.key ?? ""));
 
-/** Look at something else. A step that the user may want to undo goes into the history. */
-export function go(change: Partial<Place>, history: "push" | "replace" = "push"): void {
-  const next = { ...place.value, ...change };
+/** With a change of one of these, the part of a graph that was shown means another part. */
+const OTHER_GRAPH = ["view", "file", "zoom", "func", "edits", "sides", "base", "other"];
+
+/**
+ * Look at something else. Each step is one of the browser's history, so that Back undoes it; steps that are
+ * "merged" with the last one, if that was of the same kind, as those of a wheel are.
+ */
+export function go(change: Partial<Place>, history: "push" | "replace" | "merged" = "push"): void {
+  const isOther = OTHER_GRAPH.some((name) => name in change);
+  const next = { ...place.value, ...(isOther ? { range: "" } : {}), ...change };
   const hash = toHash(next);
   if (hash === toHash(place.value)) return;
   const address = hash ? `#${hash}` : location.pathname + location.search;
   try {
-    if (history === "push") window.history.pushState(null, "", address);
-    else window.history.replaceState(null, "", address);
+    const kind = history === "merged" ? Object.keys(change).join() : null;
+    const isSame = kind && kind === window.history.state;
+    if (history === "replace" || isSame) window.history.replaceState(kind, "", address);
+    else window.history.pushState(kind, "", address);
   } catch {
     // In a notebook's frame the page has no address.
   }
@@ -72,7 +81,7 @@ export function go(change: Partial<Place>, history: "push" | "replace" = "push")
 
 export function showAs(shape: Place["shape"]): void {
   const pair = shape === "graph" && isWide.value ? { other: compared.value[1] } : {};
-  go({ shape, ...pair }, "replace");
+  go({ shape, ...pair });
 }
 
 export function addEdit(kind: Edit["kind"], target: number, label: string): void {

@@ -56,7 +56,10 @@ export interface Place {
   readonly phase: string;
   readonly pivot: string;
   readonly edits: readonly Edit[];
+  /** The node that fills the width of the flame graph; -1 for the whole. */
   readonly zoom: number;
+  /** What part of the width is shown, of each graph (`range.ts`); in the flame graph, of the node. */
+  readonly range: string;
   readonly func: number;
   readonly path: string;
   readonly line: number;
@@ -89,6 +92,7 @@ export const START: Place = {
   pivot: "thread",
   edits: [],
   zoom: -1,
+  range: "",
   func: -1,
   path: "",
   line: 0,
@@ -107,7 +111,13 @@ export const START: Place = {
   step: 0,
 };
 
-const COLORS: readonly ColorBy[] = ["layer", "phase", "self", "spread"];
+const CHOICES: Partial<Record<keyof Place, readonly string[]>> = {
+  view: VIEWS,
+  color: ["layer", "phase", "self", "spread"],
+  order: ["program", "size"],
+  shape: ["graph", "tree"],
+  sides: ["difference", "beside"],
+};
 
 /**
  * Write a place as `view=table&by=module`; only what differs from the start. An address without a
@@ -136,40 +146,21 @@ function valueText(name: string, value: unknown): string {
 /** Read a place; what cannot be read keeps its start value. */
 export function fromHash(hash: string): Place {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
-  const text = (name: keyof Place) => parts.get(name) ?? "";
-  const number = (name: keyof Place) =>
-    /^\d+$/.test(text(name)) ? Number(text(name)) : Number(START[name]);
-  const flag = (name: keyof Place) => text(name) === "1";
-  const one = <T extends string>(name: keyof Place, known: readonly T[]): T =>
-    known.find((each) => each === text(name)) ?? (START[name] as T);
-  return {
-    view: parts.size && !parts.has("view") ? "flame" : one("view", VIEWS),
-    file: number("file"),
-    metric: text("metric"),
-    hidden: text("hidden").split(",").filter(Boolean),
-    library: flag("library"),
-    lines: flag("lines"),
-    phase: text("phase"),
-    pivot: text("pivot") || START.pivot,
-    edits: text("edits").split(",").flatMap(readEdit),
-    zoom: number("zoom"),
-    func: number("func"),
-    path: text("path"),
-    line: number("line"),
-    by: text("by") || START.by,
-    sort: text("sort") || START.sort,
-    text: text("text"),
-    color: one("color", COLORS),
-    order: one("order", ["program", "size"]),
-    shape: one("shape", ["graph", "tree"]),
-    sides: one("sides", ["difference", "beside"]),
-    normalize: flag("normalize"),
-    base: number("base"),
-    other: number("other"),
-    section: text("section"),
-    points: text("points") || START.points,
-    step: number("step"),
-  };
+  const place: Record<string, unknown> = { ...START };
+  for (const [name, text] of parts) {
+    if (name in START) place[name] = read(name as keyof Place, text);
+  }
+  if (parts.size && !parts.has("view")) place.view = "flame";
+  return place as unknown as Place;
+}
+
+function read(name: keyof Place, text: string): unknown {
+  const start = START[name];
+  if (name === "edits") return text.split(",").flatMap(readEdit);
+  if (Array.isArray(start)) return text.split(",").filter(Boolean);
+  if (typeof start === "boolean") return text === "1";
+  if (typeof start === "number") return /^\d+$/.test(text) ? Number(text) : start;
+  return (CHOICES[name]?.includes(text) ?? text) ? text : start;
 }
 
 function readEdit(text: string): Edit[] {

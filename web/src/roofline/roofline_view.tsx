@@ -62,7 +62,7 @@ function Chart(props: { chart: RooflineChart; kinds: readonly string[] }) {
           names={groups.map((each) => each.by)}
           chosen={by}
           text={(name) => `by ${name}`}
-          onChoose={(points) => go({ points }, "replace")}
+          onChoose={(points) => go({ points })}
         />
         {count > points.length && (
           <span class="muted">

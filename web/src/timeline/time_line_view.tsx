@@ -31,7 +31,7 @@ export function TimeLineView() {
   const slowest = [...answer.steps].sort((a, b) => b.duration_ns - a.duration_ns);
   const chosen = answer.steps.find((each) => each.number === step) ?? slowest[0];
   if (!chosen) return <Empty title="No step was kept">{NONE}</Empty>;
-  const onChoose = (each: KeptStep) => go({ step: each.number }, "replace");
+  const onChoose = (each: KeptStep) => go({ step: each.number });
   return (
     <div class="page">
       <StepStrip answer={answer} chosen={chosen.number} onChoose={onChoose} />
@@ -40,7 +40,7 @@ export function TimeLineView() {
           <span>Step</span>
           <select
             value={chosen.number}
-            onChange={(event) => go({ step: Number(event.currentTarget.value) }, "replace")}
+            onChange={(event) => go({ step: Number(event.currentTarget.value) })}
           >
             {slowest.map((each) => (
               <option key={each.number} value={each.number}>

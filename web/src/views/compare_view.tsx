@@ -174,7 +174,14 @@ function Beside() {
   return (
     <div class="sandwich beside">
       {compared.value.map((file, side) => (
-        <OneSide key={file} file={file} title={profileName(side)} name={name} onName={setName} />
+        <OneSide
+          key={file}
+          file={file}
+          side={side}
+          title={profileName(side)}
+          name={name}
+          onName={setName}
+        />
       ))}
     </div>
   );
@@ -182,6 +189,7 @@ function Beside() {
 
 function OneSide(props: {
   file: number;
+  side: number;
   title: string;
   name: string;
   onName: (name: string) => void;
@@ -203,6 +211,7 @@ function OneSide(props: {
         layout={layout}
         selected={node}
         onSelect={(each) => choose(layout, each, setNode)}
+        graph={props.side}
         label={`Flame graph of ${props.title}`}
         same={props.name ? layout.functions.name.indexOf(props.name) : -1}
         onHover={(each) => props.onName(each < 0 ? "" : layout.functions.name[layout.func[each]])}

@@ -4,27 +4,31 @@ import { useMemo, useState } from "preact/hooks";
 import { palette } from "../model/colors";
 import { formatShare } from "../model/format";
 import { type Layout, pairOf } from "../model/layout";
+import { rangeOf, withRange } from "../model/range";
 import { matching } from "../model/search";
-import { asTable, dark, place, selected, spoken } from "../state";
+import { asTable, dark, go, place, selected, spoken } from "../state";
 import { fillsOf } from "./coloring";
 import { FlameCanvas, type FlameCanvasProps } from "./flame_canvas";
 import { spread } from "./later_views";
 import { NodeTip, nodeName, nodeSentence, ratioText } from "./node_tip";
 import { TreeTable, type TreeTableProps } from "./tree_table";
 
-type DrawingProps = Omit<FlameCanvasProps, "scene" | "tip" | "onKey"> &
+type DrawingProps = Omit<FlameCanvasProps, "scene" | "tip" | "onKey" | "shown" | "onShown"> &
+  Partial<Pick<FlameCanvasProps, "shown" | "onShown">> &
   Pick<TreeTableProps, "first" | "head" | "foot" | "onKey"> & {
     backwards?: boolean;
     upward?: boolean;
     /** The first level of a graph. */
     level?: number;
+    /** The number of the graph in its view. */
+    graph?: number;
     /** The function to mark, instead of that below the mouse. */
     same?: number;
   };
 
 export function Drawing(props: DrawingProps) {
-  const { layout, backwards = false, upward = false } = props;
-  const { color, text } = place.value;
+  const { layout, backwards = false, upward = false, graph = 0 } = props;
+  const { color, text, range } = place.value;
   const known = backwards ? null : spread.value;
   const fills = useMemo(
     () => fillsOf(layout, color, dark.value, known),
@@ -35,6 +39,10 @@ export function Drawing(props: DrawingProps) {
   if (asTable.value) return <TreeTable {...props} matches={matches} backwards={backwards} />;
   return (
     <FlameCanvas
+      shown={rangeOf(range, graph)}
+      onShown={(shown, _, isMerged) =>
+        go({ range: withRange(range, graph, shown) }, isMerged ? "merged" : "push")
+      }
       {...props}
       scene={{
         fills,

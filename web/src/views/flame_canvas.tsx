@@ -2,8 +2,9 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FlamePainter, ROW, type Scene } from "../draw/flame_painter";
-import { type Layout, nodeAt, nodeOfSource } from "../model/layout";
+import { type Layout, nodeAt } from "../model/layout";
 import { type Direction, neighbour } from "../model/move";
+import { type Range, WHOLE } from "../model/range";
 import { Tooltip } from "./tooltip";
 
 /** What other views may do with a graph on screen. */
@@ -19,21 +20,21 @@ export interface FlameCanvasProps {
   readonly label: string;
   readonly tip: (node: number) => preact.ComponentChildren;
   readonly onSelect: (node: number) => void;
-  readonly onZoom?: (node: number) => void;
+  /** The part of the width that the address names; the view follows its changes. */
+  readonly shown: Range;
+  /** Called with what the user zoomed in to: a node, or -1 for any part; merged where many steps are one. */
+  readonly onShown: (range: Range, node: number, isMerged: boolean) => void;
   readonly onRest?: (from: number, to: number, width: number) => void;
   readonly onKey?: ((event: KeyboardEvent, node: number) => boolean) | undefined;
   readonly onHover?: (node: number) => void;
   readonly handle?: (handle: FlameHandle | null) => void;
 }
 
-interface Range {
-  from: number;
-  to: number;
-}
-
 const ZOOM_MS = 160;
 const REST_MS = 140;
 const NARROWEST = 1e-9;
+/** Two ranges are the same if their ends are as near as this, in parts of the range. */
+const SLACK = 1e-6;
 const ARROWS: Record<string, Direction> = {
   ArrowUp: "up",
   ArrowDown: "down",
@@ -45,7 +46,12 @@ export function FlameCanvas(props: FlameCanvasProps) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef<FlamePainter | null>(null);
-  const view = useRef<Range>({ from: 0, to: 1 });
+  const view = useRef<Range>(props.shown);
+  /** Where the view is, or moves to. */
+  const goal = useRef<Range>(props.shown);
+  const followed = useRef<Range>(props.shown);
+  /** The goal is not in the address yet. */
+  const isNew = useRef(false);
   const size = useRef({ width: 0, height: 0 });
   const now = useRef(props);
   const frame = useRef(0);
@@ -85,12 +91,15 @@ export function FlameCanvas(props: FlameCanvasProps) {
   function settle(): void {
     window.clearTimeout(rest.current);
     rest.current = window.setTimeout(() => {
+      if (isNew.current) now.current.onShown(goal.current, -1, true);
+      isNew.current = false;
       now.current.onRest?.(view.current.from, view.current.to, size.current.width);
     }, REST_MS);
   }
 
   function moveTo(target: Range, animated: boolean): void {
-    const start = { ...view.current };
+    const start = view.current;
+    goal.current = target;
     const quiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (!animated || quiet) {
       view.current = target;
@@ -100,6 +109,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
     }
     const began = performance.now();
     const step = (time: number) => {
+      if (goal.current !== target) return;
       const part = Math.min((time - began) / ZOOM_MS, 1);
       const eased = 1 - (1 - part) ** 3;
       view.current = {
@@ -113,11 +123,19 @@ export function FlameCanvas(props: FlameCanvasProps) {
     requestAnimationFrame(step);
   }
 
-  function zoomTo(node: number, animated = true): void {
+  function zoomTo(node: number, isMerged = false): void {
     const { layout } = now.current;
     if (node < 0 || node >= layout.count || layout.width[node] <= 0) return;
-    moveTo({ from: layout.left[node], to: layout.left[node] + layout.width[node] }, animated);
-    now.current.onZoom?.(node);
+    const range = boxOf(layout, node);
+    isNew.current = false;
+    moveTo(range, true);
+    now.current.onShown(range, node, isMerged);
+  }
+
+  /** Move by a step of many: the address has where they end. */
+  function stepTo(target: Range, animated: boolean): void {
+    isNew.current = true;
+    moveTo(target, animated);
   }
 
   function reveal(node: number): void {
@@ -129,7 +147,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
     const scale = size.current.width / (view.current.to - view.current.from);
     if (layout.width[node] * scale < 3 || right <= view.current.from || left >= view.current.to) {
       const around = layout.parent[node] >= 0 ? layout.parent[node] : node;
-      zoomTo(layout.width[around] * scale < 3 ? node : around);
+      zoomTo(layout.width[around] * scale < 3 ? node : around, true);
     }
     const row = (layout.depth[node] - scene.first) * ROW;
     const y = scene.upward ? element.scrollHeight - row - ROW : row;
@@ -167,14 +185,15 @@ export function FlameCanvas(props: FlameCanvasProps) {
     };
   }, []);
 
-  // Keep what is in view when the layout changes underneath: the same node fills the width.
   const before = useRef<Layout | null>(null);
   useLayoutEffect(() => {
-    const old = before.current;
-    before.current = props.layout;
-    if (old && old !== props.layout && (view.current.from > 0 || view.current.to < 1)) {
-      view.current = carried(old, props.layout, view.current);
-    }
+    const { shown, layout } = props;
+    const [old, last] = [before.current, followed.current];
+    before.current = layout;
+    followed.current = shown;
+    const isOther = (from: Range, to: Range) =>
+      Math.abs(from.from - to.from) + Math.abs(from.to - to.to) > (to.to - to.from) * SLACK;
+    if (isOther(last, shown) && isOther(goal.current, shown)) moveTo(shown, old === layout);
     if (old === null && props.scene.upward && box.current) {
       box.current.scrollTop = box.current.scrollHeight;
     }
@@ -219,18 +238,18 @@ export function FlameCanvas(props: FlameCanvasProps) {
     if (!bounds) return;
     const span = view.current.to - view.current.from;
     if (!event.ctrlKey && !event.metaKey) {
-      moveTo(within(view.current.from + (event.deltaX / bounds.width) * span, span), false);
+      stepTo(moved(view.current.from + (event.deltaX / bounds.width) * span, span), false);
       return;
     }
     const at = (event.clientX - bounds.left) / bounds.width;
     const next = Math.min(Math.max(span * Math.exp(event.deltaY * 0.0025), NARROWEST), 1);
-    moveTo(within(view.current.from + at * (span - next), next), false);
+    stepTo(moved(view.current.from + at * (span - next), next), false);
   }
 
   function zoomBy(factor: number): void {
     const span = view.current.to - view.current.from;
     const next = Math.min(Math.max(span * factor, NARROWEST), 1);
-    moveTo(within(view.current.from + (span - next) / 2, next), true);
+    stepTo(moved(view.current.from + (span - next) / 2, next), true);
   }
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -294,22 +313,13 @@ export function FlameCanvas(props: FlameCanvasProps) {
   );
 }
 
-function within(from: number, span: number): Range {
+function moved(from: number, span: number): Range {
   const start = Math.min(Math.max(from, 0), 1 - span);
   return { from: start, to: start + span };
 }
 
-/** Return the range of a new layout that shows what a range of an old one showed. */
-function carried(old: Layout, layout: Layout, range: Range): Range {
-  for (let node = old.count - 1; node >= 0; node -= 1) {
-    const left = old.left[node];
-    const width = old.width[node];
-    if (left > range.from + 1e-12 || left + width < range.to - 1e-12 || width === 0) continue;
-    const place = nodeOfSource(layout, old.source[node]);
-    if (place < 0) continue;
-    const scale = layout.width[place] / width;
-    const from = layout.left[place] + (range.from - left) * scale;
-    return { from, to: from + (range.to - range.from) * scale };
-  }
-  return { from: 0, to: 1 };
+/** Return the part of the width that a box spans. */
+export function boxOf(layout: Layout, node: number): Range {
+  if (node <= 0) return WHOLE;
+  return { from: layout.left[node], to: layout.left[node] + layout.width[node] };
 }

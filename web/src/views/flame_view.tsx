@@ -2,8 +2,10 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FlameAnswer } from "../engine/answers";
+import { START } from "../model/address";
 import { formatCount, formatValue } from "../model/format";
 import { graft, type Layout, layOut, nodeOfSource, spanning } from "../model/layout";
+import { partOf, type Range, rangeOf, WHOLE, within, withRange } from "../model/range";
 import {
   addEdit,
   detailsOpen,
@@ -18,7 +20,8 @@ import {
 } from "../state";
 import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
-import { graph, useGraph } from "./graph_handle";
+import { boxOf } from "./flame_canvas";
+import { useGraph } from "./graph_handle";
 import { Empty, Link, Waiting } from "./parts";
 import { useAnswer } from "./use_answer";
 
@@ -65,24 +68,29 @@ function NothingMeasured() {
 function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<string, string> }) {
   const { backwards } = props;
   const answer = useRefined(props.answer, props.query, backwards);
-  const { order, zoom } = place.value;
+  const { order, zoom, range } = place.value;
   const layout = useMemo(() => layOut(answer.current, order), [answer.current, order]);
   const chosen = backwards ? selected.value.layout : nodeOfSource(layout, selected.value.node);
   const current = chosen >= 0 && chosen < layout.count ? chosen : -1;
   const handle = useGraph(layout, (node) => choose(layout, node));
 
-  const zoomed = useRef(false);
+  const filling = backwards || zoom < 0 ? 0 : nodeOfSource(layout, zoom);
   useEffect(() => {
-    // The address may name a place to zoom in to; once, the rest is the mouse's.
-    if (zoomed.current || zoom < 0 || backwards) return;
-    zoomed.current = true;
-    const node = nodeOfSource(layout, zoom);
-    if (node > 0) {
-      graph.value?.zoomTo(node);
-      // After a reload or from a link, zoom in to what filled the width.
-      if (selected.value.node < 0) choose(layout, node);
-    } else answer.refine(zoom, Number(props.query.px));
-  }, [layout]);
+    if (filling < 0) answer.refine(zoom, Number(props.query.px));
+    // After a reload or from a link, the details are those of what fills the width.
+    else if (filling > 0 && selected.value.node < 0) choose(layout, filling);
+  }, [layout, filling]);
+  const zoomed = backwards
+    ? {}
+    : {
+        shown: filling < 0 ? WHOLE : within(boxOf(layout, filling), rangeOf(range, 0)),
+        onShown: (shown: Range, node: number, isMerged: boolean) => {
+          const box = node < 0 ? spanning(layout, shown.from, shown.to) : node;
+          const part = partOf(boxOf(layout, box), shown);
+          const change = { zoom: box > 0 ? layout.source[box] : -1, range: withRange("", 0, part) };
+          go(change, isMerged ? "merged" : "push");
+        },
+      };
 
   return (
     <div class="split">
@@ -93,9 +101,7 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
           label={`Call tree ${backwards ? "by self cost, callers below" : "from the root down"}`}
           backwards={backwards}
           onSelect={(node) => choose(layout, node)}
-          onZoom={(node) => {
-            if (!backwards) go({ zoom: node === 0 ? -1 : layout.source[node] }, "replace");
-          }}
+          {...zoomed}
           onRest={(from, to, width) => answer.rest(layout, from, to, width)}
           onKey={(event, node) => onNodeKey(event, layout, node, backwards)}
           handle={handle}
@@ -186,10 +192,17 @@ function useRefined(coarse: FlameAnswer, query: Record<string, string>, backward
     known.ask("flame", { ...query, root: String(node), px: String(px) }).then(
       (fine) => {
         if (base.current !== asked) return;
+        // Where the node is merged into another one, that one fills the width.
+        const source = fine.nodes.source[fine.above];
+        if (place.value.zoom === node && source !== node) go({ zoom: source }, "replace");
         latest.current = graft(latest.current, fine);
         setAnswer(latest.current);
       },
-      () => done.current.delete(key),
+      () => {
+        done.current.delete(key);
+        // A filter has left the node out.
+        if (place.value.zoom === node) go({ zoom: START.zoom }, "replace");
+      },
     );
   };
   const rest = (layout: Layout, from: number, to: number, width: number) => {

@@ -57,8 +57,8 @@ const ACTIONS: Record<string, () => void> = {
   v: () => showAs(asTable.value ? "graph" : "tree"),
   h: () => go({ library: !place.value.library }),
   l: () => go({ lines: !place.value.lines }),
-  t: () => go({ order: place.value.order === "program" ? "size" : "program" }, "replace"),
-  k: () => go({ color: NEXT_COLOR[place.value.color] }, "replace"),
+  t: () => go({ order: place.value.order === "program" ? "size" : "program" }),
+  k: () => go({ color: NEXT_COLOR[place.value.color] }),
   u: () => undoEdit(),
   Backspace: () => undoEdit(),
   i: () => {

@@ -91,6 +91,7 @@ function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: numbe
         <Half
           layout={below}
           upward={false}
+          graph={1}
           level={1}
           selected={half === "callees" ? node : -1}
           onSelect={chooseIn("callees", below)}
@@ -113,6 +114,7 @@ function Half(props: {
   layout: Layout;
   upward: boolean;
   level: number;
+  graph?: number;
   selected: number;
   label: string;
   onSelect: (node: number) => void;

@@ -61,7 +61,7 @@ export function Search() {
   }, [matches]);
   const search = () => {
     window.clearTimeout(timer.current);
-    go({ text: input.current?.value ?? "" }, "replace");
+    go({ text: input.current?.value ?? "" }, "merged");
   };
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {

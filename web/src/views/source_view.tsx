@@ -121,7 +121,7 @@ function SourceText(props: { answer: SourceAnswer }) {
     );
     const value = lines.reduce((sum, line) => sum + (costs.get(line)?.exclusive ?? 0), 0);
     const { total, unit } = answer;
-    const visit = (at: number) => go({ line: lines[at] }, "replace");
+    const visit = (at: number) => go({ line: lines[at] }, "merged");
     return { count: lines.length, value, total, unit, known: lines.length, visit };
   }, [answer, place.value.text]);
   const numbers = [...texts.keys()].sort((a, b) => a - b);

@@ -105,10 +105,7 @@ function Rows(props: { answer: TableAnswer }) {
                 <button
                   type="button"
                   onClick={() =>
-                    go(
-                      { sort: column.key === key && !ascending ? `-${key}` : column.key },
-                      "replace",
-                    )
+                    go({ sort: column.key === key && !ascending ? `-${key}` : column.key })
                   }
                 >
                   {column.label}

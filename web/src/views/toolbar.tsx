@@ -99,7 +99,7 @@ function shownColor(): ColorBy {
 
 /** The spread of a path needs all ranks in one place, so ranks and threads are not told apart. */
 function chooseColor(color: ColorBy): void {
-  go(color === "spread" ? { color, pivot: "none" } : { color }, "replace");
+  go(color === "spread" ? { color, pivot: "none" } : { color });
 }
 
 function Measures(props: { label: string; measures: readonly Measure[] }) {
