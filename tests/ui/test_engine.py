@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.grouping import Spread
     from tests.ui.conftest import Engine
     from tests.ui.engine import Question
+    from tests.ui.paths import Function
 
 METRIC: Final = "host_time_ns"
 PX: Final = 1536
@@ -218,12 +219,76 @@ def check_difference(profiles: OpenProfiles, query: dict[str, str], answer: dict
 
 
 def check_node(profiles: OpenProfiles, query: dict[str, str], answer: dict[str, Any]) -> None:
+    if "function" in query:
+        check_function(profiles, query, answer)
+        return
     view = opened_view(profiles, query)
     path = view.shown_at(int(query["source"]))
     if path is None:
         assert "no node" in answer["error"] or "is not shown" in answer["error"]
         return
     assert _rounded(answer) == _rounded(node_answer(view, path))
+
+
+def function_costs(view: Paths, metric: str) -> tuple[Counter[Function], Counter[Function]]:
+    """Return inclusive costs of functions, in which nested calls count once, and exclusive costs."""
+    inclusive: Counter[Function] = Counter()
+    exclusive: Counter[Function] = Counter()
+    for path, value in view.exclusive(metric).items():
+        inclusive.update(dict.fromkeys(path, value))
+        exclusive.update({path[-1]: value} if path else {})
+    return inclusive, exclusive
+
+
+def function_calls(view: Paths) -> Counter[Function]:
+    calls: Counter[Function] = Counter()
+    for path, spread in (view.calls or {}).items():
+        if path:
+            calls[path[-1]] += spread.count
+    return calls
+
+
+def check_function(profiles: OpenProfiles, query: dict[str, str], answer: dict[str, Any]) -> None:
+    view = opened_view(profiles, query)
+    function = view.functions[int(query["function"])]
+    if function == view.at[0]:
+        return  # the root is no function
+    places = [path for path in view.first if path and path[-1] == function]
+    if not places:
+        assert "is hidden" in answer["error"]
+        return
+    for each in answer["values"]:
+        inclusive, exclusive = function_costs(view, each["measure"]["key"])
+        assert (each["inclusive"], each["exclusive"]) == (inclusive[function], exclusive[function])
+    calls = answer["calls"]
+    assert (calls["count"] if calls else 0) == function_calls(view)[function]
+    assert answer["contexts"] == sum(len(view.members.get(path, ())) for path in places)
+    if len(places) == 1:
+        assert _rounded(answer) == _rounded(node_answer(view, places[0]))
+
+
+def check_functions(profiles: OpenProfiles, query: dict[str, str], answer: dict[str, Any]) -> None:
+    """The rows of all functions have the figures of each."""
+    view = opened_view(profiles, query)
+    inclusive, exclusive = function_costs(view, query.get("metric", METRIC))
+    calls = function_calls(view)
+    labels = set(view.labels)
+    places = Counter(path[-1] for path in view.first if path and path[-1] not in labels)
+    expected = {
+        view.first_frame[each]: (inclusive[each], exclusive[each], contexts, calls[each])
+        for each, contexts in places.items()
+        if inclusive[each] or exclusive[each]
+    }
+    found = {
+        row["id"]: (
+            *(row[name] for name in ("inclusive", "exclusive", "contexts")),
+            row["calls"]["count"] if row["calls"] else 0,
+        )
+        for row in answer["rows"]
+    }
+    assert found == expected
+    own = [row["exclusive"] for row in answer["rows"]]
+    assert own == sorted(own, reverse=True)
 
 
 def check_find(profiles: OpenProfiles, query: dict[str, str], answer: dict[str, Any]) -> None:
@@ -311,6 +376,7 @@ def check_source(profiles: OpenProfiles, query: dict[str, str], answer: dict[str
 CHECKS: Final = {
     "flame": check_flame,
     "node": check_node,
+    "functions": check_functions,
     "find": check_find,
     "table": check_table,
     "files": check_files,
@@ -374,6 +440,8 @@ def random_questions(
             ("flame", {**tree, **compared(random, len(profiles))}),
             ("node", {**tree, "source": node}),
             ("node", {**tree, "source": labelled}),
+            ("node", {**tree, "function": frame}),
+            ("functions", tree),
             ("find", {**tree, "text": text}),
         ]
     return questions

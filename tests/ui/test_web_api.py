@@ -174,7 +174,7 @@ def test_bad_questions_are_refused_with_the_reason(ask: Ask, question: str, mess
     assert message in ask(question, status=400)["error"]
 
 
-@pytest.mark.parametrize("what", ["flame", "node", "find", "table", "files", "source"])
+@pytest.mark.parametrize("what", ["flame", "node", "functions", "find", "table", "files", "source"])
 def test_the_server_computes_no_answer_of_the_engine(ask: Ask, what: str) -> None:
     ask(what, status=404)
 

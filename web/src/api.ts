@@ -36,6 +36,7 @@ export { Refusal };
 export interface Computed {
   flame: FlameAnswer;
   node: NodeAnswer;
+  functions: TableAnswer;
   find: FindAnswer;
   table: TableAnswer;
   files: FilesAnswer;

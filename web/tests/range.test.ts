@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { partOf, rangeOf, WHOLE, withRange, within } from "../src/model/range";
+import { partOf, rangeOf, WHOLE, within, withRange } from "../src/model/range";
 
 test("each graph of a view has its range in the address", () => {
   const text = withRange(withRange("", 1, { from: 0.25, to: 0.5 }), 0, { from: 0, to: 0.1 });

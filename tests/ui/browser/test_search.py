@@ -76,7 +76,7 @@ def test_enter_goes_to_the_costliest_match_of_which_number_and_sum_are_shown(
     assert costs == sorted(costs, reverse=True)
 
 
-@pytest.mark.parametrize("view", ["overview", "findings", "trust", "bottom-up", "sandwich"])
+@pytest.mark.parametrize("view", ["overview", "findings", "trust", "bottom-up"])
 def test_a_function_is_found_from_every_view(opened: Opened, view: str) -> None:
     opened.go(f"view={view}")
     opened.page.fill(BOX, "addmm")

@@ -214,17 +214,6 @@ def test_marked_text_is_copied_as_it_is(opened: Opened) -> None:
     assert text == opened.text(".status b")
 
 
-def test_a_function_for_the_sandwich_can_be_chosen_from_a_list(opened: Opened) -> None:
-    opened.go("view=sandwich")
-    opened.page.wait_for_selector(".plain-list li")
-    text = box(opened.page.locator(".empty > div"))
-    rows = [box(row) for row in opened.page.locator(".plain-list li").all()]
-    assert len({left for left, *_ in rows}) == 1
-    assert all(text[0] <= left and right <= text[2] for left, _, right, _ in rows)
-    hint = opened.page.locator(".empty kbd")
-    assert box(hint)[3] <= rows[0][1]
-
-
 def test_a_search_without_a_match_says_so(opened: Opened) -> None:
     opened.page.fill(".search input", "no such name")
     opened.page.wait_for_selector(".search-count:has-text('no match')")

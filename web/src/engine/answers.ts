@@ -140,7 +140,7 @@ export interface PhaseValue {
   value: number;
 }
 
-/** Everything known about one node. */
+/** Everything known about one node, or about all nodes of a function, which have no path. */
 export interface NodeAnswer {
   source: number;
   id: number;

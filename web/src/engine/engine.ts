@@ -4,7 +4,8 @@ import type { Computed } from "../api";
 import type { SourceText } from "../api_types";
 import type { Query } from "../model/question";
 import { Difference } from "./difference";
-import { flame, type Trees } from "./flame";
+import { flame, functionOf, type Trees } from "./flame";
+import { functionRows } from "./function_rows";
 import { Kept } from "./kept";
 import { found, nodeAnswer } from "./node";
 import {
@@ -22,7 +23,9 @@ import { checkIsTotal, type GroupTable, groupTable, PYTHON_LINES, tableAnswer } 
 import { TopDown } from "./top_down";
 
 const TREES_KEPT = 12;
-const COMPUTED: readonly string[] = ["flame", "node", "find", "table", "files", "source"];
+const COMPUTED: readonly string[] = [
+  ...["flame", "node", "functions", "find", "table", "files", "source"],
+];
 
 export class Engine {
   private readonly views = new Kept<TopDown>(TREES_KEPT);
@@ -49,7 +52,16 @@ export class Engine {
         return flame(this.trees(profiles, treeOptions(query, profile.facts), measure), query);
       case "node": {
         const view = this.view(profile, treeOptions(query, profile.facts));
-        return nodeAnswer(view, profile.values(measure), wholeNumber(query, "source", 0));
+        const values = profile.values(measure);
+        if (!query.function) {
+          return nodeAnswer(view, values, [view.nodeOf(wholeNumber(query, "source", 0))]);
+        }
+        const func = functionOf(view, wholeNumber(query, "function", 0));
+        return nodeAnswer(view, values, view.tree.all(func));
+      }
+      case "functions": {
+        const view = this.view(profile, treeOptions(query, profile.facts));
+        return functionRows(view, profile.values(measure), unit);
       }
       case "find": {
         const view = this.view(profile, treeOptions(query, profile.facts));

@@ -192,7 +192,7 @@ function answerOf(
 }
 
 /** The function that a frame belongs to; its layer must be shown. */
-function functionOf(view: TopDown, frame: number): number {
+export function functionOf(view: TopDown, frame: number): number {
   const frames = view.functions.ofFrame.length;
   if (frame >= frames) {
     refuse(`no frame ${frame}: this profile has the frames 0 to ${frames - 1}`);

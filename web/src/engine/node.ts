@@ -10,39 +10,47 @@ import type {
   PathStep,
   PhaseValue,
 } from "./answers";
+import { OUTSIDE } from "./entries";
 import { ALL_PHASES } from "./options";
 import type { OtherMetric } from "./profile";
 import { Spreads } from "./spreads";
-import type { TopDown } from "./top_down";
+import { OWN, type TopDown } from "./top_down";
 import type { Numbers } from "./tree";
 
 const MOST_FOUND = 1_000;
 const MOST_LINES = 20;
 const MOST_KERNELS = 5;
 
-/** Everything known about the view's node that shows a node of the profile. */
-export function nodeAnswer(view: TopDown, values: Numbers, source: number): NodeAnswer {
-  const index = view.nodeOf(source);
+/** Everything known about a node of the view, or about all nodes of a function, together. */
+export function nodeAnswer(view: TopDown, values: Numbers, nodes: readonly number[]): NodeAnswer {
+  const [index] = nodes;
+  const marks = view.marks(nodes);
   const { id, layer, source: shownSource } = stepOf(view, index);
-  const members = view.members(index);
+  const members = view.members(marks);
   return {
     source: shownSource,
     id,
     layer,
     ...view.functions.shown(view.tree.frame[index]),
     contexts: members.length,
-    path: view.tree
-      .path(index)
-      .slice(1)
-      .map((each) => stepOf(view, each)),
-    values: measureValues(view, index),
+    path:
+      nodes.length > 1
+        ? []
+        : view.tree
+            .path(index)
+            .slice(1)
+            .map((each) => stepOf(view, each)),
+    values: measureValues(view, marks),
     own: otherMetrics(view, members),
-    phases: phaseValues(view, index, values),
+    phases: phaseValues(view, marks, values),
     lines: lineValues(view, members, values),
     fused: fusedKernels(view, members),
-    calls: view.calls([index])?.spread(0) ?? null,
+    calls: view.callsOf(Int32Array.from(marks, ownOnly), 1)?.spread(0) ?? null,
   };
 }
+
+/** The only group has the nodes themselves. */
+const ownOnly = (mark: number) => (mark === OWN ? 0 : OUTSIDE);
 
 /** The nodes whose name or file contains a text, ignoring case, the costliest first. */
 export function found(view: TopDown, values: Numbers, text: string): FindAnswer {
@@ -98,10 +106,10 @@ function stepOf(view: TopDown, index: number): PathStep {
   };
 }
 
-function measureValues(view: TopDown, index: number): MeasureValue[] {
+function measureValues(view: TopDown, marks: Uint8Array): MeasureValue[] {
   return view.profile.facts.measures.map((measure) => ({
     measure,
-    ...view.costs(index, view.profile.values(measure.key)),
+    ...view.costs(marks, view.profile.values(measure.key)),
   }));
 }
 
@@ -143,10 +151,10 @@ function largestAt(view: TopDown, metric: OtherMetric, members: number[]): numbe
   return largest;
 }
 
-function phaseValues(view: TopDown, index: number, values: Numbers): PhaseValue[] {
+function phaseValues(view: TopDown, marks: Uint8Array, values: Numbers): PhaseValue[] {
   const { facts } = view.profile;
   const wanted = view.options.phase;
-  const sums = view.byPhase(index, values);
+  const sums = view.byPhase(marks, values);
   return facts.listed_phases
     .filter((phase) => sums[phase] && (wanted === ALL_PHASES || wanted === phase))
     .map((phase) => ({ phase: facts.phases[phase], value: sums[phase] }));
@@ -157,7 +165,11 @@ function lineValues(view: TopDown, members: number[], values: Numbers): LineValu
   const { tree, frames, facts } = view.profile;
   if (!members.length || facts.kinds[frames.kind[tree.frame[members[0]]]] !== "python") return [];
   const total = new Map<number, number>();
+  let inside = 0;
   for (const node of members) {
+    // A recursive call counts for the line of the first one.
+    if (node < inside) continue;
+    inside = tree.endOf(node);
     const line = frames.line[tree.frame[node]];
     total.set(line, (total.get(line) ?? 0) + view.countedBelow(node, values));
   }

@@ -10,6 +10,8 @@ import { Spreads } from "./spreads";
 import type { Numbers, Tree } from "./tree";
 
 export const CALLS = "call_duration_ns";
+const BELOW = 1;
+export const OWN = 2;
 
 interface Shape extends Placed {
   /** Whether each node of the profile has a node of its own, or of its equals. */
@@ -82,12 +84,22 @@ export class TopDown {
     return at < 0 ? refuse(`node ${source} is not shown; undo a focus or a drop`) : at;
   }
 
-  /** The nodes of the profile that a node represents, ascending. */
-  members(node: number): number[] {
+  /** What each node of the view is to some nodes: `OWN` for one of them, `BELOW` one, or neither. */
+  marks(nodes: readonly number[]): Uint8Array {
+    const marks = new Uint8Array(this.tree.length);
+    for (const node of nodes) {
+      if (marks[node] !== BELOW) marks.fill(BELOW, node, this.tree.endOf(node));
+    }
+    for (const node of nodes) marks[node] = OWN;
+    return marks;
+  }
+
+  /** The nodes of the profile that the marked nodes represent, ascending. */
+  members(marks: Uint8Array): number[] {
     const { chargedTo, shown } = this.shape;
     const members: number[] = [];
     for (let source = 0; source < shown.length; source++) {
-      if (chargedTo[source] === node && shown[source]) members.push(source);
+      if (shown[source] && marks[chargedTo[source]] === OWN) members.push(source);
     }
     return members;
   }
@@ -111,30 +123,30 @@ export class TopDown {
     return sums;
   }
 
-  /** Costs of the subtree, of the node itself, and of the whole view. */
-  costs(node: number, values: Numbers): { inclusive: number; exclusive: number; total: number } {
+  /** Costs of the marked nodes with all below them, of the nodes themselves, and of the whole view. */
+  costs(
+    marks: Uint8Array,
+    values: Numbers,
+  ): { inclusive: number; exclusive: number; total: number } {
     const { chargedTo } = this.shape;
-    const end = this.tree.endOf(node);
     let [inclusive, exclusive, total] = [0, 0, 0];
     for (let source = 0; source < chargedTo.length; source++) {
       if (!this.isCounted(source)) continue;
-      const [to, value] = [chargedTo[source], values[source]];
+      const [mark, value] = [marks[chargedTo[source]], values[source]];
       total += value;
-      if (to >= node && to < end) inclusive += value;
-      if (to === node) exclusive += value;
+      if (mark) inclusive += value;
+      if (mark === OWN) exclusive += value;
     }
     return { inclusive, exclusive, total };
   }
 
-  /** Cost of the subtree by phase, whichever phase is counted. */
-  byPhase(node: number, values: Numbers): Float64Array {
+  /** Cost of the marked nodes with all below them by phase, whichever phase is counted. */
+  byPhase(marks: Uint8Array, values: Numbers): Float64Array {
     const { chargedTo } = this.shape;
     const { shownPhase, facts } = this.profile;
-    const end = this.tree.endOf(node);
     const sums = new Float64Array(facts.phases.length);
     for (let source = 0; source < chargedTo.length; source++) {
-      const to = chargedTo[source];
-      if (to >= node && to < end) sums[shownPhase[source]] += values[source];
+      if (marks[chargedTo[source]]) sums[shownPhase[source]] += values[source];
     }
     return sums;
   }
@@ -151,20 +163,24 @@ export class TopDown {
 
   /** The distributions of the calls of some nodes, null where no calls were timed. */
   calls(nodes: readonly number[]): Spreads | null {
+    const place = new Int32Array(this.tree.length).fill(OUTSIDE);
+    nodes.forEach((node, index) => {
+      place[node] = index;
+    });
+    return this.callsOf(place, nodes.length);
+  }
+
+  /** The same of groups of nodes: `groupOf` is the group of each node of the view, or `OUTSIDE`. */
+  callsOf(groupOf: Numbers, groups: number): Spreads | null {
     const rows = this.profile.rows(CALLS);
     if (!rows) return null;
     const { chargedTo, shown } = this.shape;
-    // From 1; 0 stands for the nodes that are not asked for. A tree is drawn with few nodes.
-    const place = new Uint16Array(this.tree.length);
-    nodes.forEach((node, index) => {
-      place[node] = index + 1;
-    });
     const group = new Int32Array(rows.node.length);
     for (let row = 0; row < group.length; row++) {
       const node = rows.node[row];
-      group[row] = shown[node] && this.isCounted(node) ? place[chargedTo[node]] - 1 : OUTSIDE;
+      group[row] = shown[node] && this.isCounted(node) ? groupOf[chargedTo[node]] : OUTSIDE;
     }
-    return Spreads.of(rows, group, nodes.length);
+    return Spreads.of(rows, group, groups);
   }
 
   private isCounted(node: number): boolean {

@@ -76,6 +76,13 @@ export class Tree {
     return total;
   }
 
+  /** The nodes with this frame, ascending. */
+  all(frame: number): number[] {
+    const found: number[] = [];
+    for (let node = 0; node < this.length; node++) if (this.frame[node] === frame) found.push(node);
+    return found;
+  }
+
   /** The nodes with this frame that lie below no other node with it, ascending. */
   outermost(frame: number): number[] {
     const found: number[] = [];

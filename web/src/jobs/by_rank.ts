@@ -50,7 +50,7 @@ export class ByRank {
         if (to >= node && to < end) sums[rank] += value;
       });
     }
-    const { inclusive } = view.costs(node, view.profile.values(this.measure));
+    const { inclusive } = view.costs(view.marks([node]), view.profile.values(this.measure));
     const known = sums.reduce((sum, value) => sum + value, 0);
     return isKnown(known, inclusive * this.means) ? sums : null;
   }

@@ -106,10 +106,12 @@ function Selected(props: DetailsProps) {
   const func = layout.func[node];
   const frame = layout.functions.id[func];
   const layer = layout.functions.layer[func];
-  const query = { ...tree.value, source: String(layout.source[node]) };
   const isOne = !merged && !layout.sides;
+  // The first box of a merged view is the function at all its places.
+  const isFunction = merged && layout.depth[node] === 1 && frame >= 0;
+  const query = isOne ? { source: String(layout.source[node]) } : { function: String(frame) };
   const { Strip } = laterViews.value;
-  const asked = useAnswer("node", isOne ? query : null);
+  const asked = useAnswer("node", isOne || isFunction ? { ...tree.value, ...query } : null);
   return (
     <>
       <h2>

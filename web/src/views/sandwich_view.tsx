@@ -2,44 +2,84 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { FlameAnswer } from "../engine/answers";
-import { formatValue } from "../model/format";
+import { formatCount, formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";
-import { detailsOpen, go, measure, place, profile, tree } from "../state";
+import { detailsOpen, go, measure, place, tree } from "../state";
 import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
 import { askedWidth, onNodeKey } from "./flame_view";
 import { nodeName } from "./node_tip";
-import { Dot, Empty, Link, Waiting } from "./parts";
+import { Dot, Empty, Link, shorten, Waiting, words } from "./parts";
+import { useMatches } from "./search_box";
+import { CALL_COLUMN, MAIN_COLUMNS, SortedTable } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
 export function SandwichView() {
   const { func } = place.value;
-  if (func < 0) {
-    return (
-      <Empty title="Whose callers and callees?">
-        Choose one of the costliest functions here, click a name in the table, or select a box in
-        the flame graph and press <kbd>s</kbd>.
-        <FunctionList />
-      </Empty>
-    );
-  }
-  return <Sandwich func={func} />;
+  return (
+    <div class="split">
+      <FunctionList func={func} />
+      {func < 0 ? (
+        <Empty title="Whose callers and callees?">
+          Choose a function in the list, click a name in the table, or select a box in the flame
+          graph and press <kbd>s</kbd>.
+        </Empty>
+      ) : (
+        <Sandwich func={func} />
+      )}
+    </div>
+  );
 }
 
-function FunctionList() {
-  const first = profile.value?.tables[0] ?? "operator";
-  const by = first === "operator" ? "" : first;
-  const asked = useAnswer("table", { file: tree.value.file, metric: tree.value.metric, by });
+const COLUMNS = [...MAIN_COLUMNS, CALL_COLUMN];
+
+/** All functions of the tree that match the search. */
+function FunctionList(props: { func: number }) {
+  const { answer, error } = useAnswer("functions", tree.value);
+  const wanted = place.value.text.toLowerCase();
+  const rows = useMemo(
+    () =>
+      (answer?.rows ?? []).filter(({ name, file }) =>
+        `${name}\n${file}`.toLowerCase().includes(wanted),
+      ),
+    [answer, wanted],
+  );
+  useMatches(() => {
+    if (!answer) return null;
+    const value = rows.reduce((sum, row) => sum + row.exclusive, 0);
+    const { total, unit } = answer;
+    const visit = (at: number) => go({ func: rows[at].id });
+    return { count: rows.length, value, total, unit, known: rows.length, visit };
+  }, [rows]);
+  if (error) return <Empty title="No functions">{error}</Empty>;
+  if (!answer) return <Waiting />;
   return (
-    <ul class="plain-list">
-      {asked.answer?.rows.slice(0, 12).map((row) => (
-        <li key={row.id}>
-          <Dot layer={row.layer} />
-          <Link onClick={() => go({ func: row.id })}>{row.name}</Link>{" "}
-          <span class="muted">{formatValue(row.exclusive, asked.answer?.unit ?? "")} self</span>
-        </li>
-      ))}
-    </ul>
+    <nav class="functions" aria-label="Functions">
+      <SortedTable
+        columns={COLUMNS}
+        rows={rows}
+        row={(row) => (
+          <tr key={row.id} aria-current={row.id === props.func ? "true" : undefined}>
+            <th scope="row">
+              <div class="cell-name">
+                <Dot layer={row.layer} />
+                <Link
+                  plain
+                  title={`${row.name}  ${shorten(row.file)}`}
+                  onClick={() => go({ func: row.id })}
+                >
+                  {row.name}
+                  {row.line > 0 && `:${row.line}`}
+                </Link>
+              </div>
+            </th>
+            <td>{formatValue(row.inclusive, answer.unit)}</td>
+            <td>{formatValue(row.exclusive, answer.unit)}</td>
+            <td>{row.calls && formatCount(row.calls.count)}</td>
+          </tr>
+        )}
+      />
+    </nav>
   );
 }
 
@@ -56,6 +96,8 @@ function Sandwich(props: { func: number }) {
 function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: number }) {
   const [half, setHalf] = useState<"callers" | "callees">("callees");
   const [node, setNode] = useState(1);
+  const query = { ...tree.value, function: String(props.func) };
+  const phases = useAnswer("node", query).answer?.phases ?? [];
   const { order } = place.value;
   const above = useMemo(() => layOut(props.callers, order), [props.callers, order]);
   const below = useMemo(() => layOut(props.callees, order), [props.callees, order]);
@@ -67,12 +109,14 @@ function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: numbe
     choose(layout, each);
   };
   return (
-    <div class="split">
+    <>
       <div class="split-main sandwich">
         <p class="sandwich-title">
           <span class="muted">called by</span>
           <span class="status-hint">
             {measure.value?.label}: <b>{formatValue(below.total, below.unit)}</b> with callees
+            {phases.length > 1 &&
+              `: ${phases.map((each) => `${words(each.phase)} ${formatValue(each.value, below.unit)}`).join(" + ")}`}
           </span>
         </p>
         <Half
@@ -106,7 +150,7 @@ function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: numbe
           merged
         />
       )}
-    </div>
+    </>
   );
 }
 

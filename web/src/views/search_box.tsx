@@ -138,7 +138,7 @@ function countText({ count, value, total, unit }: Matches): string {
   return `${place}${formatCount(count)} · ${formatValue(value, unit)} · ${formatShare(value, total)}`;
 }
 
-const NOT_OF_TREE: readonly View[] = ["compare", "table", "source"];
+const NOT_OF_TREE: readonly View[] = ["compare", "table", "sandwich", "source"];
 
 /** What matches in a comparison as it is drawn, in the rows of a view, elsewhere in the tree. */
 function useFound(): Matches | null {
@@ -183,8 +183,7 @@ function visit(source: number, func: number): void {
     : view === "flame"
       ? nodeOfSource(shown.layout, source)
       : rowOf(shown.layout, func);
-  if (view === "sandwich") go({ func });
-  else if (node >= 0) shown?.select(node);
+  if (node >= 0) shown?.select(node);
   else {
     selected.value = { node: source, func: -1, layout: -1 };
     go({ view: "flame", zoom: source });

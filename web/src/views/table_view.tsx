@@ -1,6 +1,5 @@
 // Flat tables: what Python summed by operator, module, scope, source line or kernel.
 
-import { useMemo } from "preact/hooks";
 import type { TableAnswer, TableRow } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatCount, formatTime, formatValue } from "../model/format";
@@ -9,20 +8,13 @@ import { dark, go, measure, place, profile, tree } from "../state";
 import { CopyTable } from "./copy";
 import { Dot, Empty, Subtabs, shorten, ValueCell, Waiting, words } from "./parts";
 import { useMatches } from "./search_box";
+import { CALL_COLUMN, type Column, MAIN_COLUMNS, SortedTable } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
-interface Column {
-  readonly key: string;
-  readonly label: string;
-  readonly of: (row: TableRow) => number | string;
-}
-
 const COLUMNS: readonly Column[] = [
-  { key: "name", label: "name", of: (row) => row.name },
-  { key: "inclusive", label: "total", of: (row) => row.inclusive },
-  { key: "exclusive", label: "self", of: (row) => row.exclusive },
+  ...MAIN_COLUMNS,
   { key: "phases", label: "phases", of: (row) => row.phases[1] ?? 0 },
-  { key: "calls", label: "calls", of: (row) => row.calls?.count ?? 0 },
+  CALL_COLUMN,
   { key: "mean", label: "per call", of: (row) => row.calls?.mean ?? 0 },
   { key: "contexts", label: "contexts", of: (row) => row.contexts },
 ];
@@ -81,56 +73,19 @@ export function TableView() {
 
 function Rows(props: { answer: TableAnswer }) {
   const { answer } = props;
-  const sort = place.value.sort;
-  const key = sort.replace(/^-/, "");
-  const ascending = sort.startsWith("-");
-  const rows = useMemo(() => {
-    const column = COLUMNS.find((each) => each.key === key) ?? COLUMNS[2];
-    return [...answer.rows].sort(
-      (a, b) => compare(column.of(a), column.of(b)) * (ascending ? -1 : 1),
-    );
-  }, [answer, key, ascending]);
   return (
-    <div class="table-box">
-      <table class="flat">
-        <thead>
-          <tr>
-            {COLUMNS.map((column) => (
-              <th
-                key={column.key}
-                scope="col"
-                class={`col-${column.key}`}
-                aria-sort={column.key !== key ? "none" : ascending ? "ascending" : "descending"}
-              >
-                <button
-                  type="button"
-                  onClick={() =>
-                    go({ sort: column.key === key && !ascending ? `-${key}` : column.key })
-                  }
-                >
-                  {column.label}
-                  <span class="sort" aria-hidden="true">
-                    {column.key === key ? (ascending ? " ↑" : " ↓") : ""}
-                  </span>
-                </button>
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <Row key={row.id} row={row} answer={answer} />
-          ))}
-        </tbody>
-      </table>
-      {rows.length === 0 && <Empty title="No row matches" />}
+    <SortedTable
+      columns={COLUMNS}
+      rows={answer.rows}
+      row={(row) => <Row key={row.id} row={row} answer={answer} />}
+    >
       {answer.match_count > answer.rows.length && (
         <p class="muted note">
           {formatCount(answer.rows.length)} of {formatCount(answer.match_count)} rows, by total or
           self of {measure.value?.label}; the search finds the others.
         </p>
       )}
-    </div>
+    </SortedTable>
   );
 }
 
@@ -204,9 +159,4 @@ function PhaseBar(props: { row: TableRow; answer: TableAnswer }) {
       )}
     </span>
   );
-}
-
-function compare(a: number | string, b: number | string): number {
-  if (typeof a === "string" || typeof b === "string") return String(a).localeCompare(String(b));
-  return b - a;
 }
