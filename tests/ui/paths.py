@@ -29,7 +29,7 @@ from deepcontext.ui.measures import measures, values_of
 from deepcontext.ui.web.columns import fused_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from deepcontext.profiler.model.profile import Profile
 
@@ -113,12 +113,17 @@ class Paths:
         library = self.query.get("library") == "1"
         is_user = self.profile.is_user_code()[self.profile.tree.frame].tolist()
 
-        def is_shown(node: int) -> bool:
+        self.library = [
+            function[0] is FrameKind.PYTHON and not is_user[node]
+            for node, function in enumerate(self.at)
+        ]
+
+        def is_shown(node: int, *, opened: bool = library) -> bool:
             kind = self.at[node][0]
             layer = LAYER_OF_KIND[kind]
             if layer is Layer.THREAD and self.pivot != "thread":
                 return False
-            if kind is FrameKind.PYTHON and not library and not is_user[node]:
+            if self.library[node] and not opened:
                 return False
             return layer.label not in hidden
 
@@ -127,13 +132,15 @@ class Paths:
         for edit in filter(None, self.query.get("edits", "").split(",")):
             kind, target = edit.split(":")
             self._edit(kind, int(target), shown, counted)
+            if kind == "open":
+                below = self._below(self._targets(kind, int(target)))
+                for node in np.flatnonzero(below).tolist():
+                    shown[node] |= self.library[node] and is_shown(node, opened=True)
         return shown, counted
 
     def _edit(self, kind: str, target: int, shown: list[bool], counted: list[bool]) -> None:
         is_target = self._targets(kind, target)
-        below = [False] * len(self.at)
-        for node in range(1, len(self.at)):
-            below[node] = below[self.parent[node]] or is_target[self.parent[node]]
+        below = self._below(is_target)
         for node, (is_one, is_below) in enumerate(zip(is_target, below, strict=True)):
             match kind:
                 case "root" | "focus":
@@ -145,6 +152,12 @@ class Paths:
                     shown[node] = (shown[node] or is_one) and not is_below
                 case "drop":
                     counted[node] &= not (is_one or is_below)
+
+    def _below(self, is_target: list[bool]) -> list[bool]:
+        below = [False] * len(self.at)
+        for node in range(1, len(self.at)):
+            below[node] = below[self.parent[node]] or is_target[self.parent[node]]
+        return below
 
     def _targets(self, kind: str, target: int) -> list[bool]:
         what, size = ("node", len(self.at)) if kind == "root" else ("frame", len(self.functions))
@@ -308,6 +321,7 @@ def node_answer(view: Paths, path: Path) -> dict[str, Any]:
         **view.step(path),
         "kind": function[0].label,
         "contexts": len(members),
+        "hidden": hidden_functions(view, [path]),
         "path": [view.step(path[: length + 1]) for length in range(len(path))],
         "values": [_value(view, path, each) for each in measures(view.profile)],
         "own": _own_metrics(view, members),
@@ -319,6 +333,18 @@ def node_answer(view: Paths, path: Path) -> dict[str, Any]:
         ],
         "calls": calls,
     }
+
+
+def hidden_functions(view: Paths, paths: Collection[Path]) -> int:
+    """Return how many library functions are merged into some paths."""
+    return len({
+        view.at[node]
+        for node in range(1, len(view.at))
+        if view.library[node]
+        and view.counted[node]
+        and not view.is_shown[node]
+        and view.path[node] in paths
+    })
 
 
 def _value(view: Paths, path: Path, measure: Any) -> dict[str, Any]:

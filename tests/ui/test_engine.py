@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 METRIC: Final = "host_time_ns"
 PX: Final = 1536
-EDITS: Final = ("focus", "root", "hide", "collapse", "drop")
+EDITS: Final = ("focus", "root", "hide", "collapse", "drop", "open")
 MOST_FOUND: Final = 1_000
 MOST_ROWS: Final = 500
 PHASES: Final = [phase.label for phase in Phase if phase is not Phase.NONE]

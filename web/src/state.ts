@@ -52,8 +52,13 @@ const isWide = computed(() => {
   return view === "compare" && sides === "difference" && compared.value.length > 2;
 });
 export const asTable = computed(() => place.value.shape === "tree" || isWide.value);
+/** Whether each line of a function is a box of its own. */
+export const byLine = computed(() => {
+  const { lines } = place.value;
+  return lines ? lines === "1" : !!measure.value?.by_line;
+});
 /** The part that all questions about a tree have in common. */
-export const tree = computed(() => treeQuery(place.value, measure.value?.key ?? ""));
+export const tree = computed(() => treeQuery(place.value, measure.value?.key ?? "", byLine.value));
 
 /** With a change of one of these, the part of a graph that was shown means another part. */
 const OTHER_GRAPH = ["view", "file", "zoom", "func", "edits", "sides", "base", "other"];
@@ -84,6 +89,10 @@ export function showAs(shape: Place["shape"]): void {
   go({ shape, ...pair });
 }
 
+export function toggleLines(): void {
+  go({ lines: byLine.value ? "0" : "1" });
+}
+
 export function addEdit(kind: Edit["kind"], target: number, label: string): void {
   const edit = { kind, target, label };
   // What is merged away or dropped cannot stay selected.
@@ -102,7 +111,7 @@ export function focusOn(source: number, frame: number, label: string): void {
 export function showNode(node: number): void {
   selected.value = { node, func: -1, layout: -1 };
   const { file, metric } = place.value;
-  go({ ...START, view: "flame", file, metric, library: true, lines: true, zoom: node });
+  go({ ...START, view: "flame", file, metric, library: true, lines: "1", zoom: node });
 }
 
 function editView(): Place["view"] {

@@ -43,7 +43,7 @@ test("what cannot be read keeps its start value", () => {
 });
 
 test("a question names layers in their order, and leaves out host time", () => {
-  expect(treeQuery(PLACE, "host_time_ns")).toEqual({
+  expect(treeQuery(PLACE, "host_time_ns", false)).toEqual({
     file: "1",
     metric: "gpu_time_ns",
     hidden: "python,module",
@@ -53,6 +53,6 @@ test("a question names layers in their order, and leaves out host time", () => {
     pivot: "phase",
     edits: "hide:17,root:3",
   });
-  expect(treeQuery(START, "host_time_ns").metric).toBe("");
-  expect(treeQuery(START, "gpu_time_ns").metric).toBe("gpu_time_ns");
+  expect(treeQuery(START, "host_time_ns", false).metric).toBe("");
+  expect(treeQuery(START, "gpu_time_ns", false).metric).toBe("gpu_time_ns");
 });

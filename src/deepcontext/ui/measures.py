@@ -27,6 +27,7 @@ _SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
 _GROUP_OF_UNIT: Final = {"bytes": "Memory", "count": "Counts", "flop": "Work"}
 # Words in names of times.
 _WAITS: Final = frozenset({"wait", "ready", "sleep", "delay"})
+_BETWEEN: Final = _WAITS | {"idle"}
 _OF_GPU: Final = ("gpu_", "device_", "nccl_")
 _EVENTS: Final = {
     "alloc_bytes": "allocations",
@@ -40,7 +41,9 @@ _EVENTS: Final = {
 class Measure:
     """A quantity that a view can show: the total of a metric, or the number of its events.
 
-    `group` is the heading that a list of measures puts it under.
+    `group` is the heading that a list of measures puts it under. `by_line`: a tree shows it by line
+    unless the user decides otherwise, because it lies between operators, where only a line says what
+    the program did.
     """
 
     key: str
@@ -48,6 +51,7 @@ class Measure:
     unit: str
     description: str
     group: str
+    by_line: bool = False
 
 
 def measures(profile: Profile) -> list[Measure]:
@@ -60,6 +64,7 @@ def measures(profile: Profile) -> list[Measure]:
             each.unit,
             each.description,
             _group(each.name, each.unit),
+            _is_by_line(each.name),
         )
         for each in summed
     ]
@@ -88,6 +93,10 @@ def measures(profile: Profile) -> list[Measure]:
             ),
         )
     return totals + counts
+
+
+def _is_by_line(name: str) -> bool:
+    return name.startswith("sampled_") or not _BETWEEN.isdisjoint(name.split("_"))
 
 
 def _group(name: str, unit: str) -> str:

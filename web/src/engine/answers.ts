@@ -150,6 +150,8 @@ export interface NodeAnswer {
   file: string;
   line: number;
   contexts: number;
+  /** Library functions and lines whose cost the node received, because they are not shown. */
+  hidden: number;
   path: PathStep[];
   values: MeasureValue[];
   own: MetricValue[];

@@ -22,6 +22,8 @@ export interface Entries {
 interface Masks {
   readonly shown: Uint8Array;
   readonly counted: Uint8Array;
+  /** Functions that only an edit shows where library functions are hidden. */
+  readonly ofLibrary: Uint8Array;
 }
 
 export function entriesOf(profile: Profile, functions: Functions, options: TreeOptions): Entries {
@@ -74,13 +76,17 @@ function selection(profile: Profile, functions: Functions, options: TreeOptions)
   const { ofNode } = functions;
   const shown = new Uint8Array(ofNode.length);
   for (let node = 0; node < ofNode.length; node++) shown[node] = isShown[ofNode[node]];
-  const masks = { shown, counted: new Uint8Array(ofNode.length).fill(1) };
+  const ofLibrary = functions.library.map((is, index) =>
+    is && !hidden[functions.layer[index]] ? 1 : 0,
+  );
+  const masks = { shown, counted: new Uint8Array(ofNode.length).fill(1), ofLibrary };
   for (const edit of options.edits) apply(profile.tree, functions, edit, masks);
   return masks;
 }
 
-function apply(tree: Tree, functions: Functions, edit: Edit, { shown, counted }: Masks): void {
+function apply(tree: Tree, functions: Functions, edit: Edit, masks: Masks): void {
   const { kind, target } = edit;
+  const { shown, counted, ofLibrary } = masks;
   const { end } = tree;
   if (kind === "root") {
     checkTarget(target, end.length, "node");
@@ -97,6 +103,7 @@ function apply(tree: Tree, functions: Functions, edit: Edit, { shown, counted }:
   for (let node = 0; node < end.length; node++) {
     if (ofNode[node] !== wanted) {
       if (kind === "focus" && node >= inside) counted[node] = 0;
+      else if (kind === "open" && node < inside && ofLibrary[ofNode[node]]) shown[node] = 1;
       continue;
     }
     if (kind === "hide") shown[node] = 0;

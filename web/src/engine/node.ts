@@ -33,6 +33,7 @@ export function nodeAnswer(view: TopDown, values: Numbers, nodes: readonly numbe
     layer,
     ...view.functions.shown(view.tree.frame[index]),
     contexts: members.length,
+    hidden: view.hiddenFrames(marks),
     path:
       nodes.length > 1
         ? []

@@ -5,7 +5,7 @@ import { Refusal } from "../refusal";
 import type { ProfileFacts } from "./profile";
 
 export interface Edit {
-  readonly kind: "focus" | "root" | "hide" | "collapse" | "drop";
+  readonly kind: "focus" | "root" | "hide" | "collapse" | "drop" | "open";
   readonly target: number;
 }
 
@@ -82,6 +82,7 @@ function readEdit(text: string): Edit {
     case "hide":
     case "collapse":
     case "drop":
+    case "open":
       if (/^\d+$/.test(target ?? "")) return { kind, target: Number(target) };
   }
   return refuse(`cannot read the edit '${text}'`);

@@ -104,6 +104,18 @@ export class TopDown {
     return members;
   }
 
+  /** How many library functions are merged into the marked nodes. */
+  hiddenFrames(marks: Uint8Array): number {
+    const { chargedTo, shown } = this.shape;
+    const { ofNode, library } = this.functions;
+    const found = new Set<number>();
+    for (let node = 0; node < shown.length; node++) {
+      const isHidden = !shown[node] && library[ofNode[node]];
+      if (isHidden && marks[chargedTo[node]] === OWN) found.add(ofNode[node]);
+    }
+    return found.size;
+  }
+
   /** The node that receives the cost of a node of the profile, or `OUTSIDE` where it does not count. */
   receiver(source: number): number {
     return this.isCounted(source) ? this.shape.chargedTo[source] : OUTSIDE;

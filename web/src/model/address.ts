@@ -33,8 +33,8 @@ export const VIEWS: readonly View[] = [
   "data",
 ];
 
-export type EditKind = "root" | "focus" | "hide" | "collapse" | "drop";
-const EDIT_KINDS: readonly EditKind[] = ["root", "focus", "hide", "collapse", "drop"];
+export type EditKind = "root" | "focus" | "hide" | "collapse" | "drop" | "open";
+const EDIT_KINDS: readonly EditKind[] = ["root", "focus", "hide", "collapse", "drop", "open"];
 
 /** One change made to the tree; the target is a node (root) or a frame, the label its name. */
 export interface Edit {
@@ -52,7 +52,8 @@ export interface Place {
   readonly metric: string;
   readonly hidden: readonly string[];
   readonly library: boolean;
-  readonly lines: boolean;
+  /** Whether each line is a box of its own: "1" or "0", or "" for what suits the measure. */
+  readonly lines: string;
   readonly phase: string;
   readonly pivot: string;
   readonly edits: readonly Edit[];
@@ -87,7 +88,7 @@ export const START: Place = {
   metric: "",
   hidden: [],
   library: false,
-  lines: false,
+  lines: "",
   phase: "",
   pivot: "thread",
   edits: [],
@@ -117,6 +118,7 @@ const CHOICES: Partial<Record<keyof Place, readonly string[]>> = {
   order: ["program", "size"],
   shape: ["graph", "tree"],
   sides: ["difference", "beside"],
+  lines: ["0", "1"],
 };
 
 /**
@@ -177,13 +179,17 @@ function readEdit(text: string): Edit[] {
 }
 
 /** Return the common part of the questions: which tree of which profile, and which cost. */
-export function treeQuery(place: Place, defaultMetric: string): Record<string, string> {
+export function treeQuery(
+  place: Place,
+  defaultMetric: string,
+  byLine: boolean,
+): Record<string, string> {
   return {
     file: place.file ? String(place.file) : "",
     metric: named(place.metric || defaultMetric),
     hidden: [...place.hidden].sort(byLayer).join(","),
     library: place.library ? "1" : "",
-    lines: place.lines ? "1" : "",
+    lines: byLine ? "1" : "",
     phase: place.phase,
     pivot: place.pivot === "thread" ? "" : place.pivot,
     edits: place.edits.map((edit) => `${edit.kind}:${edit.target}`).join(","),

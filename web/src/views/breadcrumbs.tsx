@@ -10,6 +10,7 @@ const VERBS: Record<Edit["kind"], string> = {
   hide: "without",
   collapse: "collapsed",
   drop: "dropped",
+  open: "libraries in",
 };
 
 export function Breadcrumbs() {

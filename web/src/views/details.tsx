@@ -57,7 +57,7 @@ function Overview(props: { layout: Layout }) {
   // The next tree may not have the root of a changed tree.
   // The answer holds every measure: it is asked for once, whichever is shown.
   const first = profile.value?.measures[0]?.key ?? "";
-  const query = { ...treeQuery({ ...place.value, metric: "" }, first), source: "0" };
+  const query = { ...treeQuery({ ...place.value, metric: "" }, first, false), source: "0" };
   const isWhole = !layout.sides && place.value.edits.length === 0;
   const asked = useAnswer("node", isWhole ? query : null);
   return (
@@ -228,6 +228,14 @@ function Known(props: { answer: NodeAnswer }) {
           <dt>contexts</dt>
           <dd>{formatCount(answer.contexts)}</dd>
         </dl>
+      )}
+      {answer.hidden > 0 && (
+        <Link
+          title="Show them below this function"
+          onClick={() => addEdit("open", answer.id, answer.name)}
+        >
+          {formatCount(answer.hidden)} library {answer.hidden > 1 ? "frames" : "frame"} hidden
+        </Link>
       )}
       <Fused kernels={answer.fused} />
       <Own rows={answer.own} />

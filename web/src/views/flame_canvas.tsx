@@ -60,7 +60,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
     zoomTo: () => {},
     select: () => {},
   });
-  const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null);
+  const [hover, setHover] = useState<{ node: number; x: number; top: number } | null>(null);
   const hovered = useRef(-1);
   now.current = props;
 
@@ -213,6 +213,14 @@ export function FlameCanvas(props: FlameCanvasProps) {
     return nodeAt(now.current.layout, level, x);
   }
 
+  /** Where the row of a node begins in the window. */
+  function topOf(node: number): number {
+    const bounds = canvas.current?.getBoundingClientRect();
+    const { layout, scene } = now.current;
+    const row = (layout.depth[node] - scene.first - scrollRows()) * ROW;
+    return (bounds?.top ?? 0) + (scene.upward ? (bounds?.height ?? 0) - row - ROW : row);
+  }
+
   function onMove(event: MouseEvent): void {
     const node = locate(event);
     if (node !== hovered.current) {
@@ -220,7 +228,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
       now.current.onHover?.(node);
       draw();
     }
-    setHover(node < 0 ? null : { node, x: event.clientX, y: event.clientY });
+    setHover(node < 0 ? null : { node, x: event.clientX, top: topOf(node) });
   }
 
   function onLeave(): void {
@@ -305,7 +313,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
         />
       </div>
       {hover && hover.node < props.layout.count && (
-        <Tooltip x={hover.x} y={hover.y}>
+        <Tooltip x={hover.x} above={hover.top} below={hover.top + ROW} upward={props.scene.upward}>
           {props.tip(hover.node)}
         </Tooltip>
       )}

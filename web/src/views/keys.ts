@@ -10,6 +10,7 @@ import {
   helpOpen,
   place,
   showAs,
+  toggleLines,
   undoEdit,
 } from "../state";
 import { graph } from "./graph_handle";
@@ -56,7 +57,7 @@ const ACTIONS: Record<string, () => void> = {
   N: () => goToMatch(-1),
   v: () => showAs(asTable.value ? "graph" : "tree"),
   h: () => go({ library: !place.value.library }),
-  l: () => go({ lines: !place.value.lines }),
+  l: () => toggleLines(),
   t: () => go({ order: place.value.order === "program" ? "size" : "program" }),
   k: () => go({ color: NEXT_COLOR[place.value.color] }),
   u: () => undoEdit(),

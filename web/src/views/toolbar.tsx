@@ -4,7 +4,7 @@ import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
 import { PIVOTS } from "../model/question";
-import { asTable, dark, go, measure, place, profile, showAs } from "../state";
+import { asTable, byLine, dark, go, measure, place, profile, showAs, toggleLines } from "../state";
 import { isSpreadKnown } from "./later_views";
 import { Check, Select, words } from "./parts";
 
@@ -156,7 +156,7 @@ function Layers(props: { layers: readonly string[] }) {
 }
 
 function Library() {
-  const { library, lines } = place.value;
+  const { library } = place.value;
   return (
     <>
       <Check
@@ -168,8 +168,8 @@ function Library() {
       <Check
         text="lines"
         title="One box for each line of a function (l)"
-        checked={lines}
-        onCheck={() => go({ lines: !lines })}
+        checked={byLine.value}
+        onCheck={toggleLines}
       />
     </>
   );
@@ -196,9 +196,15 @@ function Legend() {
     return (
       <span class="legend-line">
         {(profile.value?.phases ?? []).map((phase) => (
-          <span key={phase}>
+          <button
+            key={phase}
+            type="button"
+            aria-pressed={place.value.phase === phase}
+            title={`Count ${words(phase)} only, or all again`}
+            onClick={() => go({ phase: place.value.phase === phase ? "" : phase })}
+          >
             <i style={{ background: colors.phases[phase] }} /> {words(phase)}
-          </span>
+          </button>
         ))}
       </span>
     );

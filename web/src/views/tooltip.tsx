@@ -4,17 +4,27 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 const GAP = 14;
+const EDGE = 4;
 
-export function Tooltip(props: { x: number; y: number; children: ComponentChildren }) {
+/** Stands on the side of the row where its children are not, as far as the window has room. */
+export function Tooltip(props: {
+  x: number;
+  /** Where the row begins and ends. */
+  above: number;
+  below: number;
+  upward: boolean;
+  children: ComponentChildren;
+}) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
     const { width, height } = element.getBoundingClientRect();
     const right = props.x + GAP + width < window.innerWidth;
-    const below = props.y + GAP + height < window.innerHeight;
-    const left = right ? props.x + GAP : Math.max(props.x - GAP - width, 4);
-    const top = below ? props.y + GAP : Math.max(props.y - GAP - height, 4);
+    const left = right ? props.x + GAP : Math.max(props.x - GAP - width, EDGE);
+    const above = props.above - EDGE - height;
+    const below = Math.min(props.below + EDGE, window.innerHeight - EDGE - height);
+    const top = props.upward ? below : Math.max(above, EDGE);
     element.style.transform = `translate(${left}px, ${top}px)`;
   });
   return (

@@ -51,8 +51,12 @@ export function TreeTable(props: TreeTableProps) {
 
   function toggle(node: number, wanted = !open.has(node)): void {
     const next = new Set(open);
-    if (wanted) next.add(node);
-    else next.delete(node);
+    if (!wanted) next.delete(node);
+    // A chain of only children opens at once.
+    for (let each = node; wanted && each < layout.count; each += 1) {
+      next.add(each);
+      if (layout.end[each + 1] !== layout.end[each]) break;
+    }
     setOpen(next);
   }
 
