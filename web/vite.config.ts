@@ -1,13 +1,19 @@
 // Scripts and a style sheet with fixed names: Python serves them, and puts them into one file. Later scripts
 // are of views that few pages show; what they share with the first, the first leaves in a global.
+import { fileURLToPath } from "node:url";
 import { defineConfig, type UserConfig } from "vite";
 
 const LATER = ["jobs", "roofline", "timeline"];
-const SHARED = ["preact/hooks", "preact/jsx-runtime", "../shared"];
+const SHARED = /^(preact\/(hooks|jsx-runtime)|\.\.\/shared)$/;
 
 export default defineConfig(({ mode }): UserConfig => {
   const isLater = LATER.includes(mode);
   return {
+    resolve: {
+      alias: isLater
+        ? [{ find: SHARED, replacement: fileURLToPath(new URL("src/later.ts", import.meta.url)) }]
+        : [],
+    },
     publicDir: isLater ? false : "public",
     build: {
       outDir: "../src/deepcontext/ui/web/static",
@@ -18,12 +24,11 @@ export default defineConfig(({ mode }): UserConfig => {
       modulePreload: false,
       rollupOptions: {
         input: isLater ? `src/${mode}/main.tsx` : "src/main.tsx",
-        external: isLater ? SHARED : [],
+        treeshake: { propertyReadSideEffects: false },
         output: {
           format: "iife",
           entryFileNames: isLater ? `${mode}.js` : "app.js",
           assetFileNames: "app.[ext]",
-          globals: () => "deepcontext",
         },
       },
     },

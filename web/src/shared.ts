@@ -2,9 +2,12 @@
 
 export { useEffect, useMemo, useRef, useState } from "preact/hooks";
 export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
+export { TextFitter } from "./draw/text";
 export { START } from "./model/address";
 export { mix, palette, shadeOf, shades } from "./model/colors";
 export { formatCount, formatShare, formatTime, formatValue } from "./model/format";
+export { type Column, PlainTable, time } from "./parts/plain_table";
+export { usePromise } from "./parts/use_promise";
 export { effect } from "./signals";
 export { about, dark, go, measure, place, profile, showNode, source, tree } from "./state";
 export { Bar } from "./views/bar";

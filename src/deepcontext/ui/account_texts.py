@@ -94,7 +94,6 @@ _SAID: Final = {
     Limit.RUNS: None,
 }
 _MOST: Final = ", most at {}"
-_WORK: Final = "; the device mostly runs {}"
 _LATE: Final = "; the host is late at {}"
 
 
@@ -111,9 +110,7 @@ def verdict_text(profile: Profile, verdict: Verdict) -> str:
     whole = "time without imports" if has_imports else elapsed
     step = format_count(basis.first_step)
     text = said.format(share=format_share(verdict.share), whole=whole, elapsed=elapsed, step=step)
-    caller = place_text(profile, verdict.caller)
-    work = _WORK.format(verdict.work) + (f", called at {caller}" if caller else "")
-    return text + (place.format(at) if at else "") + (work if verdict.work else "")
+    return text + (place.format(at) if at else "")
 
 
 def _waits(verdict: Verdict) -> str:

@@ -69,7 +69,13 @@ export class Engine {
       }
       case "table": {
         const table = this.table(profile, query.by || "operator", measure);
-        return tableAnswer(profile, table, unit, query.text ?? "");
+        return tableAnswer(
+          profile,
+          table,
+          unit,
+          query.text ?? "",
+          query.all ? Infinity : undefined,
+        );
       }
       case "files":
         return filesAnswer(profile, this.lineCosts(profile, measure), unit);

@@ -1,8 +1,7 @@
 // A table of the report: Python wrote its values, the page adds links and pictures.
 
 import type { LinePlace, TableAnswer } from "../api_types";
-import { type Column, PlainTable } from "../parts/plain_table";
-import { go } from "../shared";
+import { type Column, go, PlainTable } from "../shared";
 import { Bars } from "./pointed";
 
 /** `before`: columns that the page adds, by the number of the row. */

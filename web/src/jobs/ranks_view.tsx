@@ -2,9 +2,17 @@
 
 import type { ComponentChildren } from "preact";
 import type { RankBins, RanksAnswer, RankTimes, TableAnswer } from "../api_types";
-import { type Column, time } from "../parts/plain_table";
-import { usePromise } from "../parts/use_promise";
-import { Empty, formatCount, formatTime, place, source, Waiting } from "../shared";
+import {
+  type Column,
+  Empty,
+  formatCount,
+  formatTime,
+  place,
+  source,
+  time,
+  usePromise,
+  Waiting,
+} from "../shared";
 import { AnswerTable } from "./answer_table";
 import { HeatMap } from "./heat_map";
 import { opener } from "./open_rank";

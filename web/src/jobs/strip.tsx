@@ -2,8 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Layout } from "../model/layout";
-import { usePromise } from "../parts/use_promise";
-import { formatValue, measure, place, Subtabs, tree } from "../shared";
+import { formatValue, measure, place, Subtabs, tree, usePromise } from "../shared";
 import type { Ranks } from "./by_rank";
 import { opener, rankText } from "./open_rank";
 import { Bars, Pointed, tallest } from "./pointed";

@@ -70,7 +70,7 @@ export interface Place {
   readonly color: ColorBy;
   readonly order: "program" | "size";
   readonly shape: Shape;
-  readonly sides: "difference" | "beside";
+  readonly sides: "difference" | "changes" | "beside";
   readonly normalize: boolean;
   /** What the others are compared with, and the only other one that is shown; -1 for all. */
   readonly base: number;
@@ -117,7 +117,7 @@ const CHOICES: Partial<Record<keyof Place, readonly string[]>> = {
   color: ["layer", "phase", "self", "spread"],
   order: ["program", "size"],
   shape: ["graph", "tree"],
-  sides: ["difference", "beside"],
+  sides: ["difference", "changes", "beside"],
   lines: ["0", "1"],
 };
 

@@ -1,7 +1,7 @@
 // A table that leaves out columns in which nothing is known.
 
 import type { ComponentChildren } from "preact";
-import { formatTime } from "../shared";
+import { formatTime } from "../model/format";
 
 /** Title, cell, and whether it holds a number; a cell without content is "". */
 export type Column<Row> = readonly [

@@ -1,17 +1,19 @@
 // How far lines, modules and operators are from what the machine can do: a plot, and a table of the same.
 
 import type { RooflineAnswer, RooflineChart, RooflinePoint } from "../api_types";
-import { type Column, PlainTable, time } from "../parts/plain_table";
-import { usePromise } from "../parts/use_promise";
 import {
+  type Column,
   Empty,
   formatCount,
   formatShare,
   go,
+  PlainTable,
   place,
   Subtabs,
   showNode,
   source,
+  time,
+  usePromise,
   Waiting,
 } from "../shared";
 import { colorOf, Picture } from "./picture";

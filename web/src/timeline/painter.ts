@@ -1,8 +1,7 @@
 // Draws the visible part of a step on a canvas. Knows pixels, no events and no state.
 
-import { TextFitter } from "../draw/text";
 import type { Palette } from "../model/colors";
-import { formatTime } from "../shared";
+import { formatTime, TextFitter } from "../shared";
 import { firstAfter, type Placed, type PlacedLane, ROW, ticks } from "./placing";
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';

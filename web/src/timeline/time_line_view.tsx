@@ -2,7 +2,6 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { KeptStep, SpanNode, StepAnswer } from "../api_types";
-import { usePromise } from "../parts/use_promise";
 import {
   dark,
   Empty,
@@ -14,6 +13,7 @@ import {
   shades,
   showNode,
   source,
+  usePromise,
   Waiting,
 } from "../shared";
 import type { Chosen } from "./painter";

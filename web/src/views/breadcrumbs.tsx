@@ -1,6 +1,7 @@
 // The changes made to the tree, in order; each can be taken back.
 
 import type { Edit } from "../model/address";
+import { titleOf } from "../model/key_texts";
 import { go, place, undoEdit } from "../state";
 import { Link } from "./parts";
 
@@ -32,7 +33,7 @@ export function Breadcrumbs() {
           </button>
         </span>
       ))}
-      <Link title="Undo the last change (u)" onClick={() => undoEdit()}>
+      <Link title={titleOf("u")} onClick={() => undoEdit()}>
         undo
       </Link>
     </nav>

@@ -17,6 +17,7 @@ import {
   spoken,
   tree,
 } from "../state";
+import { Changes } from "./changes_view";
 import { CopyButton, escaped, markdownOf } from "./copy";
 import { Details } from "./details";
 import { Drawing } from "./drawing";
@@ -27,6 +28,7 @@ import { Check, Empty, Select, Subtabs, Waiting } from "./parts";
 import { cellsOf } from "./tree_table";
 import { useAnswer } from "./use_answer";
 
+const SIDES: Record<string, string> = { changes: "biggest changes", beside: "side by side" };
 const LEVEL = "\u2003"; // a space that Markdown keeps
 
 export function CompareView() {
@@ -47,9 +49,9 @@ export function CompareView() {
       <div class="subtabs">
         <Subtabs
           label="How to compare"
-          names={["difference", "beside"] as const}
+          names={["changes", "difference", "beside"] as const}
           chosen={sides}
-          text={(name) => (name === "beside" ? "side by side" : name)}
+          text={(name) => SIDES[name] ?? name}
           onChoose={(chosen) => go({ sides: chosen })}
         />
         <Select
@@ -66,6 +68,9 @@ export function CompareView() {
             onChoose={(other) => go({ other: Number(other) })}
           />
         )}
+        <button type="button" onClick={() => go({ base: files[1], other: files[0] })}>
+          Swap
+        </button>
         {sides === "difference" && (
           <Check
             text="normalise: scale the others to the total of the base"
@@ -74,7 +79,13 @@ export function CompareView() {
           />
         )}
       </div>
-      {sides === "difference" ? <Difference key={files.join()} /> : <Beside />}
+      {sides === "difference" ? (
+        <Difference key={files.join()} />
+      ) : sides === "changes" ? (
+        <Changes key={files.join()} />
+      ) : (
+        <Beside />
+      )}
     </div>
   );
 }

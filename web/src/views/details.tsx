@@ -4,6 +4,7 @@ import type { FusedKernel } from "../api_types";
 import type { MeasureValue, MetricValue, NodeAnswer } from "../engine/answers";
 import { treeQuery } from "../model/address";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
+import { titleOf } from "../model/key_texts";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
 import {
   addEdit,
@@ -69,34 +70,11 @@ function Overview(props: { layout: Layout }) {
           .join(" → ")}
       </p>
       <p class="muted">{measure.value?.description}</p>
-      {asked.answer && <Totals answer={asked.answer} />}
+      {asked.answer && <Numbers answer={asked.answer} />}
       <p class="muted hint">
         Click a box to zoom in and see its numbers here. Click the top box to zoom out.
       </p>
     </>
-  );
-}
-
-/** What else was measured of the whole program; a click shows where. */
-function Totals(props: { answer: NodeAnswer }) {
-  const current = measure.value?.key;
-  return (
-    <table class="numbers">
-      <tbody>
-        {props.answer.values
-          .filter((each) => each.measure.key === current || isTold(each))
-          .map((each) => (
-            <tr key={each.measure.key} class={each.measure.key === current ? "chosen" : ""}>
-              <th scope="row" title={each.measure.description}>
-                <Link plain onClick={() => go({ metric: each.measure.key })}>
-                  {each.measure.label}
-                </Link>
-              </th>
-              <td>{formatValue(each.inclusive, each.measure.unit)}</td>
-            </tr>
-          ))}
-      </tbody>
-    </table>
   );
 }
 
@@ -160,18 +138,17 @@ function Actions(props: { layout: Layout; node: number; merged: boolean }) {
   const name = layout.functions.name[func];
   const edit = (kind: "hide" | "collapse" | "drop") => () => addEdit(kind, frame, name);
   const sandwich = () => go({ view: "sandwich", func: frame });
-  const keep = props.merged ? "Keep what is below this function (f)" : "Keep this subtree (f)";
   const actions: [string, string, () => void][] = [
-    ["Focus", keep, () => focusOn(props.merged ? 0 : layout.source[node], frame, name)],
-    ["Sandwich", "Callers and callees of this function (s)", sandwich],
-    ["Hide", "Merge this function into its callers (x)", edit("hide")],
-    ["Collapse", "Merge what this function calls into it (c)", edit("collapse")],
-    ["Drop", "Leave this function and its cost out (Delete)", edit("drop")],
+    ["Focus", "f", () => focusOn(props.merged ? 0 : layout.source[node], frame, name)],
+    ["Sandwich", "s", sandwich],
+    ["Hide", "x", edit("hide")],
+    ["Collapse", "c", edit("collapse")],
+    ["Drop", "Delete", edit("drop")],
   ];
   return (
     <div class="actions">
-      {actions.map(([label, title, act]) => (
-        <button key={label} type="button" title={title} onClick={act}>
+      {actions.map(([label, key, act]) => (
+        <button key={label} type="button" title={titleOf(key)} onClick={act}>
           {label}
         </button>
       ))}
@@ -181,33 +158,10 @@ function Actions(props: { layout: Layout; node: number; merged: boolean }) {
 
 function Known(props: { answer: NodeAnswer }) {
   const { answer } = props;
-  const chosen = answer.values.find((each) => each.measure.key === measure.value?.key);
+  const chosen = chosenOf(answer);
   return (
     <>
-      <table class="numbers">
-        <thead>
-          <tr>
-            <th scope="col">measure</th>
-            <th scope="col">total</th>
-            <th scope="col">self</th>
-            <th scope="col">share</th>
-          </tr>
-        </thead>
-        <tbody>
-          {answer.values
-            .filter((each) => each === chosen || isTold(each))
-            .map((each) => (
-              <tr key={each.measure.key} class={each === chosen ? "chosen" : ""}>
-                <th scope="row" title={each.measure.description}>
-                  {each.measure.label}
-                </th>
-                <td>{formatValue(each.inclusive, each.measure.unit)}</td>
-                <td>{formatValue(each.exclusive, each.measure.unit)}</td>
-                <td>{formatShare(each.inclusive, each.total)}</td>
-              </tr>
-            ))}
-        </tbody>
-      </table>
+      <Numbers answer={answer} />
       {answer.calls && (
         <dl class="pairs">
           <dt>calls</dt>
@@ -230,12 +184,14 @@ function Known(props: { answer: NodeAnswer }) {
         </dl>
       )}
       {answer.hidden > 0 && (
-        <Link
-          title="Show them below this function"
-          onClick={() => addEdit("open", answer.id, answer.name)}
-        >
-          {formatCount(answer.hidden)} library {answer.hidden > 1 ? "frames" : "frame"} hidden
-        </Link>
+        <p>
+          <Link
+            title="Show them below this function"
+            onClick={() => addEdit("open", answer.id, answer.name)}
+          >
+            {formatCount(answer.hidden)} library {answer.hidden > 1 ? "frames" : "frame"} hidden
+          </Link>
+        </p>
       )}
       <Fused kernels={answer.fused} />
       <Own rows={answer.own} />
@@ -255,6 +211,44 @@ function Known(props: { answer: NodeAnswer }) {
         />
       )}
     </>
+  );
+}
+
+function chosenOf(answer: NodeAnswer): MeasureValue | undefined {
+  return answer.values.find((each) => each.measure.key === measure.value?.key);
+}
+
+/** Every measure; a click shows where. */
+function Numbers(props: { answer: NodeAnswer }) {
+  const { answer } = props;
+  const chosen = chosenOf(answer);
+  return (
+    <table class="numbers">
+      <thead>
+        <tr>
+          <th scope="col">measure</th>
+          <th scope="col">total</th>
+          <th scope="col">self</th>
+          <th scope="col">share</th>
+        </tr>
+      </thead>
+      <tbody>
+        {answer.values
+          .filter((each) => each === chosen || isTold(each))
+          .map((each) => (
+            <tr key={each.measure.key} class={each === chosen ? "chosen" : ""}>
+              <th scope="row" title={each.measure.description}>
+                <Link plain onClick={() => go({ metric: each.measure.key })}>
+                  {each.measure.label}
+                </Link>
+              </th>
+              <td>{formatValue(each.inclusive, each.measure.unit)}</td>
+              <td>{formatValue(each.exclusive, each.measure.unit)}</td>
+              <td>{formatShare(each.inclusive, each.total)}</td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
   );
 }
 

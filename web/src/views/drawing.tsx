@@ -6,7 +6,7 @@ import { formatShare } from "../model/format";
 import { type Layout, pairOf } from "../model/layout";
 import { rangeOf, withRange } from "../model/range";
 import { matching } from "../model/search";
-import { asTable, dark, go, place, selected, spoken } from "../state";
+import { asTable, dark, detailsOpen, go, place, selected, spoken } from "../state";
 import { fillsOf } from "./coloring";
 import { FlameCanvas, type FlameCanvasProps } from "./flame_canvas";
 import { spread } from "./later_views";
@@ -75,4 +75,6 @@ export function choose(layout: Layout, node: number): void {
     layout: node,
   };
   spoken.value = nodeSentence(layout, node);
+  // On a phone they are a sheet at the bottom.
+  if (matchMedia("(max-width: 699px)").matches) detailsOpen.value = true;
 }

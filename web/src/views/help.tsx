@@ -1,54 +1,19 @@
 // The keys, all of them.
 
 import { useEffect, useRef } from "preact/hooks";
+import { KEY_TEXTS } from "../model/key_texts";
 import { helpOpen } from "../state";
+import { tabs } from "./tabs";
 
-const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
-  [
-    "Everywhere",
-    [
-      ["o", "overview"],
-      ["p  r", "processes and ranks of a job"],
-      ["1 … 9", "the other views"],
-      ["/", "search; Enter and Shift Enter for the next and previous match"],
-      ["n  N", "next and previous match"],
-      ["v", "graph or tree"],
-      ["h", "hide or show library frames"],
-      ["l", "one box for each line of a function"],
-      ["t", "order of the program, or largest first"],
-      ["k", "colour by layer, phase or self cost"],
-      ["u", "undo"],
-      ["i", "details"],
-      ["d", "light, dark, or as the system"],
-      ["?", "this list"],
-    ],
-  ],
-  [
-    "In the graph",
-    [
-      ["arrows", "parent, largest child, neighbours"],
-      ["Enter", "zoom in to the selected box"],
-      ["Esc  0", "zoom out"],
-      ["+  -", "zoom"],
-      ["f", "focus: keep this subtree only"],
-      ["s", "sandwich: callers and callees"],
-      ["x", "hide: merge into callers"],
-      ["c", "collapse: merge callees into it"],
-      ["Delete", "drop: leave out its cost"],
-      ["Ctrl wheel", "zoom at the mouse"],
-      ["right click", "select without zooming in"],
-      ["Ctrl C", "copy the call path of the selected box"],
-      ["Shift ← →", "scroll a wide table"],
-    ],
-  ],
-  [
-    "In the time line",
-    [
-      ["w  s", "zoom"],
-      ["a  d", "move"],
-      ["arrows", "span before and after, around and inside"],
-    ],
-  ],
+const MOVES: readonly (readonly [string, string])[] = [
+  ["arrows", "Parent, largest child, neighbours"],
+  ["Enter", "Zoom in to the selected box"],
+  ["+  -", "Zoom"],
+  ["Ctrl wheel", "Zoom at the mouse"],
+  ["right click", "Select without zooming in"],
+  ["Ctrl C", "Copy the call path of the selected box"],
+  ["Shift ← →", "Scroll a wide table"],
+  ["w s a d", "Zoom and move in the time line"],
 ];
 
 export function Help() {
@@ -57,6 +22,7 @@ export function Help() {
     if (helpOpen.value) dialog.current?.showModal();
     else dialog.current?.close();
   }, [helpOpen.value]);
+  const views = tabs().map(({ key, label }) => [key, label] as const);
   return (
     <dialog
       ref={dialog}
@@ -69,23 +35,18 @@ export function Help() {
         if (event.target === dialog.current) helpOpen.value = false;
       }}
     >
-      <div class="help-body">
-        {KEYS.map(([title, keys]) => (
-          <section key={title}>
-            <h2>{title}</h2>
-            <dl>
-              {keys.map(([key, text]) => (
-                <div key={key}>
-                  <dt>
-                    <kbd>{key}</kbd>
-                  </dt>
-                  <dd>{text}</dd>
-                </div>
-              ))}
-            </dl>
-          </section>
-        ))}
-      </div>
+      <dl>
+        {[...views.filter(([key]) => key), ...Object.entries(KEY_TEXTS), ...MOVES].map(
+          ([key, text]) => (
+            <div key={key}>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{text}</dd>
+            </div>
+          ),
+        )}
+      </dl>
       <form method="dialog">
         <button type="submit">Close</button>
       </form>

@@ -1,6 +1,6 @@
 // Keys that work wherever the focus is, except in fields.
 
-import type { ColorBy, View } from "../model/address";
+import type { ColorBy } from "../model/address";
 import {
   about,
   asTable,
@@ -18,7 +18,6 @@ import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
 
-const UNNUMBERED: readonly View[] = ["overview", "processes", "ranks"];
 const NEXT_COLOR: Record<ColorBy, ColorBy> = {
   layer: "phase",
   phase: "self",
@@ -31,7 +30,7 @@ export function onPageKey(event: KeyboardEvent): void {
   const target = event.target as HTMLElement | null;
   if (target?.matches("input:not([type=checkbox]), select, textarea") || helpOpen.value) return;
   if (/^[1-9]$/.test(event.key)) {
-    const tab = tabs().filter((each) => !UNNUMBERED.includes(each.view))[Number(event.key) - 1];
+    const tab = tabs().find(({ key }) => key === event.key);
     if (tab) go({ view: tab.view });
     return;
   }

@@ -147,7 +147,7 @@ export function changeOf(base: number | null, value: number | null, unit: string
   return `${changeText(before, after, unit)} ${ratioText(before, after)}`.trim();
 }
 
-function changeText(before: number, after: number, unit: string): string {
+export function changeText(before: number, after: number, unit: string): string {
   const change = after - before;
   return change > 0 ? `+${formatValue(change, unit)}` : formatValue(change, unit);
 }

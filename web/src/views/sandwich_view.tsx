@@ -1,17 +1,17 @@
 // A function with its callers above and its callees below.
 
 import { useMemo, useState } from "preact/hooks";
-import type { FlameAnswer } from "../engine/answers";
-import { formatCount, formatValue } from "../model/format";
+import type { FlameAnswer, TableRow } from "../engine/answers";
+import { formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";
 import { detailsOpen, go, measure, place, tree } from "../state";
 import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
 import { askedWidth, onNodeKey } from "./flame_view";
 import { nodeName } from "./node_tip";
-import { Dot, Empty, Link, shorten, Waiting, words } from "./parts";
+import { Empty, Waiting, words } from "./parts";
 import { useMatches } from "./search_box";
-import { CALL_COLUMN, MAIN_COLUMNS, SortedTable } from "./sorted_table";
+import { CALL_COLUMN, type Column, nameColumn, SortedTable } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
 export function SandwichView() {
@@ -31,7 +31,20 @@ export function SandwichView() {
   );
 }
 
-const COLUMNS = [...MAIN_COLUMNS, CALL_COLUMN];
+function columnsOf(unit: string): Column<TableRow>[] {
+  const cost = (key: "inclusive" | "exclusive", label: string): Column<TableRow> => [
+    key,
+    label,
+    (row) => row[key],
+    (row) => formatValue(row[key], unit),
+  ];
+  return [
+    nameColumn((row) => go({ func: row.id })),
+    cost("inclusive", "total"),
+    cost("exclusive", "self"),
+    CALL_COLUMN,
+  ];
+}
 
 /** All functions of the tree that match the search. */
 function FunctionList(props: { func: number }) {
@@ -56,28 +69,10 @@ function FunctionList(props: { func: number }) {
   return (
     <nav class="functions" aria-label="Functions">
       <SortedTable
-        columns={COLUMNS}
+        label="All functions"
+        columns={columnsOf(answer.unit)}
         rows={rows}
-        row={(row) => (
-          <tr key={row.id} aria-current={row.id === props.func ? "true" : undefined}>
-            <th scope="row">
-              <div class="cell-name">
-                <Dot layer={row.layer} />
-                <Link
-                  plain
-                  title={`${row.name}  ${shorten(row.file)}`}
-                  onClick={() => go({ func: row.id })}
-                >
-                  {row.name}
-                  {row.line > 0 && `:${row.line}`}
-                </Link>
-              </div>
-            </th>
-            <td>{formatValue(row.inclusive, answer.unit)}</td>
-            <td>{formatValue(row.exclusive, answer.unit)}</td>
-            <td>{row.calls && formatCount(row.calls.count)}</td>
-          </tr>
-        )}
+        isChosen={(row) => row.id === props.func}
       />
     </nav>
   );

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { View } from "../model/address";
 import { formatCount, formatShare, formatValue } from "../model/format";
+import { titleOf } from "../model/key_texts";
 import { type Layout, nodeOfSource } from "../model/layout";
 import { spelling } from "../model/question";
 import { found, matching } from "../model/search";
@@ -116,7 +117,7 @@ export function Search() {
               class="icon"
               aria-label={`${name} match`}
               disabled={!matches.count}
-              title={`${name} (${key})`}
+              title={titleOf(key)}
               onClick={() => goToMatch(step)}
             >
               {mark}

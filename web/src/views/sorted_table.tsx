@@ -3,70 +3,83 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import type { TableRow } from "../engine/answers";
+import { formatCount } from "../model/format";
 import { go, place } from "../state";
-import { Empty } from "./parts";
+import { Dot, Empty, Link, shorten } from "./parts";
 import { useWindowed } from "./windowed";
 
-export interface Column {
-  readonly key: string;
-  readonly label: string;
-  readonly of: (row: TableRow) => number | string;
+/** Its key in the address, its head, what sorts the rows, and what a cell shows. */
+export type Column<Row> = readonly [
+  key: string,
+  label: string,
+  of: (row: Row) => number | string,
+  cell: (row: Row) => ComponentChildren,
+];
+
+/** What tables of functions and groups have in common. */
+export function nameColumn(onOpen: (row: TableRow) => void): Column<TableRow> {
+  return [
+    "name",
+    "name",
+    (row) => row.name,
+    (row) => <RowName row={row} onOpen={() => onOpen(row)} />,
+  ];
 }
 
-export const MAIN_COLUMNS: readonly Column[] = [
-  { key: "name", label: "name", of: (row) => row.name },
-  { key: "inclusive", label: "total", of: (row) => row.inclusive },
-  { key: "exclusive", label: "self", of: (row) => row.exclusive },
+export const CALL_COLUMN: Column<TableRow> = [
+  "calls",
+  "calls",
+  (row) => row.calls?.count ?? 0,
+  (row) => row.calls && formatCount(row.calls.count),
 ];
-export const CALL_COLUMN: Column = {
-  key: "calls",
-  label: "calls",
-  of: (row) => row.calls?.count ?? 0,
-};
+
 const ROW_HEIGHT = 30;
 /** Fewer rows all exist, so that they can be printed and found by the browser. */
 const FEW = 500;
 
-export function SortedTable(props: {
-  columns: readonly Column[];
-  rows: readonly TableRow[];
-  row: (row: TableRow) => ComponentChildren;
+/** The first column names the rows; at first the column "exclusive" sorts them. */
+export function SortedTable<Row>(props: {
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  isChosen?: (row: Row) => boolean;
   children?: ComponentChildren;
 }) {
   const { columns } = props;
   const { sort } = place.value;
   const key = sort.replace(/^-/, "");
   const ascending = sort.startsWith("-");
-  const rows = useMemo(() => {
-    const column = columns.find((each) => each.key === key) ?? columns[2];
-    return [...props.rows].sort(
-      (a, b) => compare(column.of(a), column.of(b)) * (ascending ? -1 : 1),
-    );
-  }, [props.rows, key, ascending]);
+  const column =
+    columns.find((each) => each[0] === key) ?? columns.find((each) => each[0] === "exclusive");
+  const rows = useMemo(
+    () =>
+      column
+        ? [...props.rows].sort((a, b) => compare(column[2](a), column[2](b)) * (ascending ? -1 : 1))
+        : props.rows,
+    [props.rows, column?.[0], ascending],
+  );
   const box = useRef<HTMLDivElement>(null);
   const windowed = useWindowed(box, rows.length, ROW_HEIGHT);
   const { first, last } = rows.length > FEW ? windowed : { first: 0, last: rows.length };
   return (
-    <div class="table-box" ref={box} tabIndex={0} role="region" aria-label="Table">
+    <div class="table-box" ref={box} tabIndex={0} role="region" aria-label={props.label}>
       <table class="flat">
         <thead>
           <tr>
-            {columns.map((column) => (
+            {columns.map((each) => (
               <th
-                key={column.key}
+                key={each[0]}
                 scope="col"
-                class={`col-${column.key}`}
-                aria-sort={column.key !== key ? "none" : ascending ? "ascending" : "descending"}
+                class={`col-${each[0]}`}
+                aria-sort={each !== column ? "none" : ascending ? "ascending" : "descending"}
               >
                 <button
                   type="button"
-                  onClick={() =>
-                    go({ sort: column.key === key && !ascending ? `-${key}` : column.key })
-                  }
+                  onClick={() => go({ sort: (each === column && !ascending ? "-" : "") + each[0] })}
                 >
-                  {column.label}
+                  {each[1]}
                   <span class="sort" aria-hidden="true">
-                    {column.key === key ? (ascending ? " ↑" : " ↓") : ""}
+                    {each === column ? (ascending ? " ↑" : " ↓") : ""}
                   </span>
                 </button>
               </th>
@@ -75,12 +88,39 @@ export function SortedTable(props: {
         </thead>
         <tbody>
           <Space rows={first} />
-          {rows.slice(first, last).map(props.row)}
+          {rows.slice(first, last).map((row, index) => (
+            <tr key={first + index} aria-current={props.isChosen?.(row) ? "true" : undefined}>
+              {columns.map(([key, , , cell], at) =>
+                at ? (
+                  <td key={key}>{cell(row)}</td>
+                ) : (
+                  <th key={key} scope="row">
+                    {cell(row)}
+                  </th>
+                ),
+              )}
+            </tr>
+          ))}
           <Space rows={rows.length - last} />
         </tbody>
       </table>
       {rows.length === 0 && <Empty title="No row matches" />}
       {props.children}
+    </div>
+  );
+}
+
+/** The name of a function, or of a line with its function; a click opens it. */
+export function RowName(props: { row: TableRow; onOpen: () => void }) {
+  const { row } = props;
+  const place = row.file && row.line ? `${row.file}:${row.line}` : "";
+  return (
+    <div class="cell-name">
+      <Dot layer={row.layer} />
+      <Link plain title={place || row.name} onClick={props.onOpen}>
+        {place && `${shorten(row.file)}:${row.line} `}
+        <span class={place ? "muted" : ""}>{row.name}</span>
+      </Link>
     </div>
   );
 }

@@ -6,18 +6,46 @@ import { formatCount, formatTime, formatValue } from "../model/format";
 import { spelling } from "../model/question";
 import { dark, go, measure, place, profile, tree } from "../state";
 import { CopyTable } from "./copy";
-import { Dot, Empty, Subtabs, shorten, ValueCell, Waiting, words } from "./parts";
+import { Empty, Subtabs, ValueCell, Waiting, words } from "./parts";
 import { useMatches } from "./search_box";
-import { CALL_COLUMN, type Column, MAIN_COLUMNS, SortedTable } from "./sorted_table";
+import { CALL_COLUMN, type Column, nameColumn, SortedTable } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
-const COLUMNS: readonly Column[] = [
-  ...MAIN_COLUMNS,
-  { key: "phases", label: "phases", of: (row) => row.phases[1] ?? 0 },
-  CALL_COLUMN,
-  { key: "mean", label: "per call", of: (row) => row.calls?.mean ?? 0 },
-  { key: "contexts", label: "contexts", of: (row) => row.contexts },
-];
+function columnsOf({ total, unit, phases }: TableAnswer): Column<TableRow>[] {
+  const cost = (key: "inclusive" | "exclusive", label: string): Column<TableRow> => [
+    key,
+    label,
+    (row) => row[key],
+    (row) => <ValueCell value={row[key]} total={total} unit={unit} />,
+  ];
+  return [
+    nameColumn(open),
+    cost("inclusive", "total"),
+    cost("exclusive", "self"),
+    [
+      "phases",
+      "phases",
+      (row) => row.phases[1] ?? 0,
+      (row) => <PhaseBar values={row.phases} phases={phases} unit={unit} />,
+    ],
+    CALL_COLUMN,
+    [
+      "mean",
+      "per call",
+      (row) => row.calls?.mean ?? 0,
+      ({ calls }) =>
+        calls && (
+          <>
+            {formatTime(calls.mean)}
+            {calls.deviation !== null && calls.mean > 0 && (
+              <span class="muted"> ± {Math.round((100 * calls.deviation) / calls.mean)} %</span>
+            )}
+          </>
+        ),
+    ],
+    ["contexts", "contexts", (row) => row.contexts, (row) => formatCount(row.contexts)],
+  ];
+}
 
 export function TableView() {
   const { by, text } = place.value;
@@ -74,11 +102,7 @@ export function TableView() {
 function Rows(props: { answer: TableAnswer }) {
   const { answer } = props;
   return (
-    <SortedTable
-      columns={COLUMNS}
-      rows={answer.rows}
-      row={(row) => <Row key={row.id} row={row} answer={answer} />}
-    >
+    <SortedTable label="Table" columns={columnsOf(answer)} rows={answer.rows}>
       {answer.match_count > answer.rows.length && (
         <p class="muted note">
           {formatCount(answer.rows.length)} of {formatCount(answer.match_count)} rows, by total or
@@ -89,71 +113,29 @@ function Rows(props: { answer: TableAnswer }) {
   );
 }
 
-function Row(props: { row: TableRow; answer: TableAnswer }) {
-  const { row, answer } = props;
-  const calls = row.calls;
-  const spread =
-    calls && calls.deviation !== null && calls.mean > 0
-      ? ` ± ${Math.round((100 * calls.deviation) / calls.mean)} %`
-      : "";
-  return (
-    <tr>
-      <th scope="row">
-        <div class="cell-name">
-          <Dot layer={row.layer} />
-          <button
-            type="button"
-            class="link plain clip"
-            title={row.file ? `${row.file}:${row.line}` : row.name}
-            onClick={() => open(row)}
-          >
-            {row.file ? `${shorten(row.file)}:${row.line}` : row.name}
-            {row.file && <span class="muted"> {row.name}</span>}
-          </button>
-        </div>
-      </th>
-      <td>
-        <ValueCell value={row.inclusive} total={answer.total} unit={answer.unit} />
-      </td>
-      <td>
-        <ValueCell value={row.exclusive} total={answer.total} unit={answer.unit} />
-      </td>
-      <td>
-        <PhaseBar row={row} answer={answer} />
-      </td>
-      <td class="number">{calls ? formatCount(calls.count) : ""}</td>
-      <td class="number">
-        {calls ? formatTime(calls.mean) : ""}
-        <span class="muted">{spread}</span>
-      </td>
-      <td class="number">{formatCount(row.contexts)}</td>
-    </tr>
-  );
-}
-
 function open(row: TableRow): void {
   if (row.file) go({ view: "source", path: row.file, line: row.line });
   else go({ view: "sandwich", func: row.id });
 }
 
-function PhaseBar(props: { row: TableRow; answer: TableAnswer }) {
-  const { row, answer } = props;
-  const whole = row.phases.reduce((sum, value) => sum + value, 0);
+function PhaseBar(props: { values: readonly number[]; phases: readonly string[]; unit: string }) {
+  const { values, phases, unit } = props;
+  const whole = values.reduce((sum, value) => sum + value, 0);
   if (whole <= 0) return null;
   const colors = palette(dark.value).phases;
-  const text = row.phases
-    .map((value, index) => [answer.phases[index], value] as const)
-    .filter(([, value]) => value > 0)
-    .map(([phase, value]) => `${words(phase)} ${formatValue(value, answer.unit)}`)
+  const text = values
+    .flatMap((value, index) =>
+      value > 0 ? `${words(phases[index])} ${formatValue(value, unit)}` : [],
+    )
     .join(", ");
   return (
     <span class="phase-bar" title={text} role="img" aria-label={text}>
-      {row.phases.map(
+      {values.map(
         (value, index) =>
           value > 0 && (
             <span
-              key={answer.phases[index]}
-              style={{ flex: `${value / whole} 1 0`, background: colors[answer.phases[index]] }}
+              key={phases[index]}
+              style={{ flex: `${value / whole} 1 0`, background: colors[phases[index]] }}
             />
           ),
       )}

@@ -8,12 +8,15 @@ export interface Tab {
   readonly view: View;
   readonly label: string;
   readonly mark: string;
+  readonly key: string;
 }
+
+const LETTERS: Partial<Record<View, string>> = { overview: "o", processes: "p", ranks: "r" };
 
 /** Return the views that this page has something for. */
 export function tabs(): Tab[] {
   const warnings = profile.value?.warnings.length ?? 0;
-  const all: (Tab & { shown: boolean })[] = [
+  const all: (Omit<Tab, "key"> & { shown: boolean })[] = [
     { view: "overview", label: "Overview", mark: "", shown: true },
     {
       view: "processes",
@@ -39,5 +42,8 @@ export function tabs(): Tab[] {
     { view: "data", label: "Data", mark: "", shown: otherSections().length > 0 },
     { view: "trust", label: "Trust", mark: warnings ? String(warnings) : "", shown: true },
   ];
-  return all.filter((tab) => tab.shown);
+  let number = 0;
+  return all
+    .filter((tab) => tab.shown)
+    .map((tab) => ({ ...tab, key: LETTERS[tab.view] ?? (++number < 10 ? String(number) : "") }));
 }

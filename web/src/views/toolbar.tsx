@@ -3,6 +3,7 @@
 import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
+import { titleOf } from "../model/key_texts";
 import { PIVOTS } from "../model/question";
 import { asTable, byLine, dark, go, measure, place, profile, showAs, toggleLines } from "../state";
 import { isSpreadKnown } from "./later_views";
@@ -20,8 +21,8 @@ const RAMPS: Partial<Record<ColorBy, readonly [string, string]>> = {
   spread: ["equal on all ranks", "one has twice the mean; no colour: not known"],
 };
 const SHAPES = [
-  ["graph", "Graph", "graph"],
-  ["tree", "Tree", "table"],
+  ["graph", "Graph"],
+  ["tree", "Tree"],
 ] as const;
 const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
 const BARE_VIEWS = ["overview", "processes", "ranks", "trust", "findings", "data", "timeline"];
@@ -72,12 +73,12 @@ export function Toolbar() {
             onChoose={(color) => chooseColor(color as ColorBy)}
           />
           <div class="segmented" role="group" aria-label="Shape">
-            {SHAPES.map(([shape, name, what]) => (
+            {SHAPES.map(([shape, name]) => (
               <button
                 key={shape}
                 type="button"
                 aria-pressed={asTable.value === (shape === "tree")}
-                title={`As a ${what} (v)`}
+                title={titleOf("v")}
                 onClick={() => showAs(shape)}
               >
                 {name}
@@ -161,16 +162,11 @@ function Library() {
     <>
       <Check
         text="hide library"
-        title="Python functions of installed packages (h)"
+        title={titleOf("h")}
         checked={!library}
         onCheck={(hidden) => go({ library: !hidden })}
       />
-      <Check
-        text="lines"
-        title="One box for each line of a function (l)"
-        checked={byLine.value}
-        onCheck={toggleLines}
-      />
+      <Check text="lines" title={titleOf("l")} checked={byLine.value} onCheck={toggleLines} />
     </>
   );
 }

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.basis import basis_of
-from deepcontext.profiler.summaries.jax.programs import costliest_launch
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
@@ -42,16 +41,12 @@ class Verdict:
         share: of the whole that `limit` names, 0 to 1.
         causes: what the time was spent on, largest first, with shares of the same whole.
         frame: the line with the most of this time, None where no line of the program has any.
-        work: of a wait for the device, the compiled program that has most of the device's time, "" where that
-            is not known, and `caller`, the line that calls it.
     """
 
     limit: Limit
     share: float
     causes: tuple[tuple[Cause, float], ...] = ()
     frame: Frame | None = None
-    work: str = ""
-    caller: Frame | None = None
 
 
 OPERATORS: Final = (
@@ -102,7 +97,7 @@ def verdicts(profile: Profile) -> tuple[Verdict, ...]:
     said = [*_about_set_up(basis), *_about_the_elapsed_time(found), *_about_the_gpu(found)]
     waits = _group(found, WAITS)
     if waits and waits.share >= _WAITS:
-        said.append(_with_work(basis.profile, waits))
+        said.append(waits)
     if not any(
         each.share >= _ENOUGH for each in said if each.limit in {Limit.WAITS, Limit.GPU_IDLE}
     ):
@@ -214,12 +209,6 @@ def _group(found: Account, causes: tuple[Cause, ...]) -> Verdict | None:
     largest = sorted(parts.items(), key=lambda item: -item[1])
     limit = Limit.WAITS if causes is WAITS else Limit.RUNS
     return Verdict(limit, sum(parts.values()), tuple(largest), _most(found, causes))
-
-
-def _with_work(profile: Profile, waits: Verdict) -> Verdict:
-    """Add what the device does meanwhile, where the wait is for it."""
-    launch = costliest_launch(profile) if waits.causes[0][0] is Cause.DEVICE else None
-    return replace(waits, work=launch[0], caller=launch[1]) if launch else waits
 
 
 def _most(found: Account, causes: tuple[Cause, ...]) -> Frame | None:

@@ -36,7 +36,6 @@ from deepcontext.profiler.summaries.lines import nearest_user
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
 SECTION: Final = "jax"
@@ -261,20 +260,6 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
             )
         )
     return tuple(sorted(functions, key=lambda f: (-f.device_ns, -f.dispatch_ns, f.name)))
-
-
-def costliest_launch(profile: Profile) -> tuple[str, Frame | None] | None:
-    """Return the jitted function that has most device time of one line, and the line that calls it.
-
-    None without device time, or where it is no function of jax; the line is None outside the user's code.
-    """
-    nodes = _jit_nodes(profile)
-    device = inclusive_or_zeros(profile, device_metric(profile))
-    node = max(nodes, key=lambda each: int(device[each]), default=NO_NODE)
-    if node == NO_NODE or not device[node]:
-        return None
-    line = int(nearest_user(profile)[node])
-    return profile.frame(node).name, profile.frame(line) if line != NO_NODE else None
 
 
 def recompilations(profile: Profile) -> tuple[Recompilation, ...]:

@@ -1,0 +1,26 @@
+// What keys do, for the list of everything and for the titles of buttons that do the same.
+
+export const KEY_TEXTS: Readonly<Record<string, string>> = {
+  "/": "Search; Enter for the costliest match",
+  n: "Next match",
+  N: "Previous match",
+  v: "Graph or table",
+  h: "Hide or show Python functions of installed packages",
+  l: "One box for each line of a function",
+  t: "Order of the program, or largest first",
+  k: "Colour by layer, phase or self cost",
+  u: "Undo the last change of the tree",
+  i: "Details",
+  d: "Light, dark, or as the system",
+  f: "Focus: keep what is selected and all below it",
+  s: "Sandwich: callers and callees of this function",
+  x: "Hide: merge this function into its callers",
+  c: "Collapse: merge what this function calls into it",
+  Delete: "Drop: leave this function and its cost out",
+  Escape: "Zoom out",
+};
+
+/** The title of what does the same as a key. */
+export function titleOf(key: string): string {
+  return `${KEY_TEXTS[key]} (${key})`;
+}
