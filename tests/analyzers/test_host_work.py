@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
@@ -19,6 +20,8 @@ from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
@@ -26,16 +29,26 @@ MS = 1_000_000
 STEPS = 100
 
 
-def _sampled(make_profile: MakeProfile, cpu_ms: dict[int, int]) -> Profile:
-    """Return a profile of 100 steps, with samples of `pick` and of a lambda in it."""
+PICK = (
+    Frame(FrameKind.ROOT, ""),
+    Frame(FrameKind.THREAD, "MainThread"),
+    Frame(FrameKind.PYTHON, "pick", "/home/me/train.py", 7),
+)
+LAMBDA = Frame(FrameKind.PYTHON, "pick.<locals>.<lambda>", "/home/me/train.py", 8)
+
+
+def _sampled(
+    make_profile: MakeProfile,
+    cpu_ms: dict[int, int],
+    below: Sequence[Frame] = (LAMBDA,),
+    **more: Any,
+) -> Profile:
+    """Return a profile of 100 steps, with samples of `pick` and of frames below, one below the other."""
+    frames = [*PICK, *below]
     made = make_profile(
-        [-1, 0, 1, 2],
-        [
-            Frame(FrameKind.ROOT, ""),
-            Frame(FrameKind.THREAD, "MainThread"),
-            Frame(FrameKind.PYTHON, "pick", "/home/me/train.py", 7),
-            Frame(FrameKind.PYTHON, "pick.<locals>.<lambda>", "/home/me/train.py", 8),
-        ],
+        [-1, *range(len(frames) - 1)],
+        frames,
+        **more,
         run=RunInfo(cwd="/home/me", wall_ns=4000 * MS, steps=STEPS),
     )
     nodes = np.array(list(cpu_ms), np.uint32)
@@ -57,6 +70,47 @@ def test_a_lambda_is_a_part_of_the_function_around_it(make_profile: MakeProfile)
     profile = _sampled(make_profile, {1: 1000, 2: 1800, 3: 1200})
     (finding,) = run_analyzers(profile, only=["host_work"])
     assert finding.title == "Python at train.py:7 (pick) takes 75% of the time, between operators"
+
+
+@pytest.mark.parametrize(
+    ("operators_ms", "title", "advice"),
+    [
+        (10, "work of 'gym' at train.py:7 (pick) takes 50%", "as an environment does"),
+        (
+            9000,
+            "work of 'gym' around the operators that it runs, at train.py:7 (pick)",
+            "larger batch",
+        ),
+    ],
+)
+def test_a_package_that_runs_the_operators_prepares_nothing(
+    make_profile: MakeProfile, operators_ms: int, title: str, advice: str
+) -> None:
+    called = Frame(FrameKind.PYTHON, "step", "/lib/python3.11/site-packages/gym/core.py", 3)
+    below = (called, Frame(FrameKind.OPERATOR, "aten::mm"))
+    host = {4: operators_ms * MS}
+    profile = _sampled(make_profile, {1: 2000, 3: 2000}, below, host_time_ns=host)
+    (finding,) = run_analyzers(profile, only=["host_work"])
+    assert finding.title.startswith(title)
+    assert advice in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("aten::resolve_conj", "Python on values of tensors"),
+        ("aten::lift_fresh", "making tensors from Python's objects"),
+        ("aten::select", "Python"),
+    ],
+)
+def test_what_a_line_does_is_told_by_the_operators_it_calls(
+    make_profile: MakeProfile, name: str, what: str
+) -> None:
+    below = (Frame(FrameKind.OPERATOR, name),)
+    calls = {3: [1000] * STEPS}
+    profile = _sampled(make_profile, {1: 1000, 2: 3000}, below, call_samples_ns=calls)
+    (finding,) = run_analyzers(profile, only=["host_work"])
+    assert finding.title.startswith(f"{what} at train.py:7 (pick)")
 
 
 def test_collections_count_where_they_are_no_finding_of_their_own(

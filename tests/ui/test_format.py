@@ -110,6 +110,7 @@ def test_means_with_deviations() -> None:
     assert format_mean_sd(1_500_000, 150_000) == "1.50 ms ± 10 %"
     assert format_mean_sd(1_500_000, 150_000, ASCII) == "1.50 ms +- 10 %"
     assert format_mean_sd(1_500_000, None) == "1.50 ms"
+    assert format_mean_sd(1_500_000, 1_600_000) == "1.50 ms"
     assert format_mean_sd(0, 0.0) == "0"
     assert format_mean_sd(None, None) == "-"
 

@@ -15,6 +15,7 @@ from deepcontext.ui.labels import figure, figures, metric_label
         ("sampled_gil_wait_time_ns", "sampled GIL wait time"),
         ("flops", "FLOPs"),
         ("launch_count", "launches"),
+        ("sampled_operators_count", "sampled operators"),
         ("register_count", "registers"),
         ("alloc_bytes", "memory allocated"),
         ("gpu_alloc_bytes", "GPU memory allocated"),

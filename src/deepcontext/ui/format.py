@@ -133,10 +133,13 @@ def format_value(value: float | None, unit: str) -> str:
 
 
 def format_mean_sd(mean_ns: float | None, sd_ns: float | None, glyphs: Glyphs = UNICODE) -> str:
-    """Return ``"1.23 ms ± 4 %"``: the deviation relative to the mean, which fits any column."""
+    """Return ``"1.23 ms ± 4 %"``: the deviation relative to the mean, which fits any column.
+
+    Times that scatter more than this say nothing by their deviation; a range does.
+    """
     if mean_ns is None:
         return "-"
-    if sd_ns is None or mean_ns <= 0:
+    if sd_ns is None or mean_ns <= 0 or sd_ns > mean_ns:
         return format_ns(mean_ns)
     return f"{format_ns(mean_ns)} {glyphs.plus_minus} {100 * sd_ns / mean_ns:.0f} %"
 

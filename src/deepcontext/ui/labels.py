@@ -92,4 +92,6 @@ def figures(details: dict[str, str]) -> dict[str, str]:
 
 
 def _plural(noun: str) -> str:
-    return f"{noun}es" if noun.endswith(("ch", "sh", "s", "x")) else f"{noun}s"
+    if noun.endswith("s") and not noun.endswith("ss"):
+        return noun
+    return f"{noun}es" if noun.endswith(("ch", "sh", "ss", "x")) else f"{noun}s"

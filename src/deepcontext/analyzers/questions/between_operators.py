@@ -34,7 +34,12 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.model.grouping import sums
-from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
+from deepcontext.profiler.model.metric_values import (
+    counts_or_zeros,
+    exclusive_or_zeros,
+    inclusive_or_zeros,
+    total,
+)
 from deepcontext.profiler.model.package import package_of
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
@@ -107,7 +112,8 @@ class _Work:
         frame: its line with most of the time.
         nodes: nodes of this line, those with most time first; `weights`: time of each, ns.
         value: time of the function, ns.
-        called: the frame that the line called and that has most of the time, `frame` if none.
+        called: the frame that the line called and that has most of the time, `frame` if none; `runs_ns`: host
+            time of the operators that such frames run.
         reads: calls of operators by the line itself that read values; `makes`: that make tensors of Python's
             objects.
     """
@@ -117,6 +123,7 @@ class _Work:
     weights: tuple[int, ...]
     value: int
     called: Frame
+    runs_ns: int
     reads: int
     makes: int
 
@@ -138,6 +145,7 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
     if not len(nodes):
         return []
     source_line = frames.source_line()[tree.frame[owner]]
+    operators_ns = inclusive_or_zeros(profile, HOST_TIME_NS.name)
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
     calls, reads, makes = _calls_of_lines(profile, source_line, owner, lines)
     time = sums(of_node, values[nodes], len(lines))
@@ -163,6 +171,7 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
                 tuple(values[members].tolist()),
                 value,
                 profile.frame(int(entry[members[0]])),
+                int(operators_ns[np.unique(entry[members])].sum()),
                 int(reads[is_line].sum()),
                 int(makes[is_line].sum()),
             )
@@ -263,6 +272,7 @@ def _kind(profile: Profile, work: _Work, launches: int, *, is_growing: bool) -> 
         (is_einsum, "einsum_without_path", f"einsum of '{package}' without a path"),
         (is_growing, "work_on_more_values", of_library),
         (libraries.is_of_arrays(package), "", of_library),
+        (package and work.runs_ns >= work.value, "work_around_operators", of_library),
         (package, "work_of_libraries", of_library),
         (work.reads > work.makes, "python_on_values", "Python on values of tensors"),
         (work.makes, "tensors_of_python_objects", "making tensors from Python's objects"),

@@ -141,7 +141,8 @@ class _Loop:
         frame: the function's line with most operators.
         nodes: operators of the loop, those with most calls first.
         value: time of the loop's lines, ns, with Python's part where it was sampled.
-        calls: number of operators; `a_step`: passes of the loop in a step.
+        calls: number of operators.
+        passes: of the loop in the run; `a_step`: in a step, or else in a call of what is called most often.
         kind: entry of the catalogue.
     """
 
@@ -149,6 +150,7 @@ class _Loop:
     nodes: tuple[int, ...]
     value: int
     calls: int
+    passes: int
     a_step: float
     kind: str
 
@@ -157,11 +159,12 @@ def _loops(profile: Profile) -> Iterator[Cause]:
     """Find the loops over small operators that take a large share of the program's time."""
     setup = setup_time(profile)
     whole = setup.working_ns if setup else total(profile, HOST)
-    early = before_steps(profile, profile.is_user_code())
+    early, steps = before_steps(profile, profile.is_user_code()), steps_or_passes(profile)
     for loop in _joined(profile, _all_loops(profile, whole)):
         names = dict.fromkeys(at.base_name(profile.frame(node).name) for node in loop.nodes)
         is_setup = bool(early[list(loop.nodes)].all())
-        often = "before the first step" if is_setup else f"runs {loop.a_step:.0f} times a step"
+        runs = f"runs {loop.a_step:.0f} times a step" if steps else f"runs {loop.passes:,} times"
+        often = "before the first step" if is_setup else runs
         yield Cause(
             key=loop.kind,
             nodes=loop.nodes,
@@ -205,7 +208,8 @@ def _all_loops(profile: Profile, whole: int) -> Iterator[_Loop]:
         is_dependent = may_depend and 2 * depends.get((frame.file, frame.name), 0) >= passes
         value = _time_of_lines(profile, nodes)
         if 10 * value >= whole and not is_dependent and not _runs_layers(profile, location):
-            yield _Loop(frame, tuple(nodes.tolist()), value, location.count, passes / usual, kind)
+            found = tuple(nodes.tolist())
+            yield _Loop(frame, found, value, location.count, passes, passes / usual, kind)
 
 
 def _called(profile: Profile) -> Query:
