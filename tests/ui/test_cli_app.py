@@ -130,8 +130,9 @@ def _before_program(words: list[str]) -> list[str]:
     return words[: min(ends, default=len(words))]
 
 
-def test_reference_page_is_up_to_date() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "write_cli_reference.py"), "--check"]
+@pytest.mark.parametrize("tool", ["write_cli_reference.py", "write_python_reference.py"])
+def test_reference_page_is_up_to_date(tool: str) -> None:
+    command = [sys.executable, str(ROOT / "tools" / tool), "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
 
