@@ -3,7 +3,7 @@
 usage: python tools/write_python_reference.py [--check]
 
 With --check nothing is written, and the exit code is 1 when the page is not up to date. Public is what the
-page has: `deepcontext.__all__`, what `Profile.query` returns, `deepcontext.analyzers.__all__`, and the errors.
+page has: `deepcontext.__all__`, results of `Profile.query`, `deepcontext.analyzers.__all__`, and the errors.
 """
 
 from __future__ import annotations

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.account import Account, Cause, account
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,13 +99,11 @@ _LEAST_OF_CAUSE = 0.5
 
 def _profiled(folder: Path, name: str) -> tuple[Account, list[float], int]:
     text = f"{HEAD}{PROGRAMS[name][0]}{TAIL}"
-    (folder / "program.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "deepcontext", "profile", "-o", "run.dcprof", "program.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    done = profiled(folder, text)
     (line,) = [
         number for number, each in enumerate(text.splitlines(), 1) if each.endswith("# here")
     ]
-    return account(Profile.load(folder / "run.dcprof")), json.loads(done.stdout), line
+    return account(done.profile), json.loads(done.stdout), line
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

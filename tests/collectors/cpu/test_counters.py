@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 from rich.console import Console
@@ -26,10 +26,13 @@ from deepcontext import _native, errors
 from deepcontext.collectors.cpu import counters
 from deepcontext.collectors.cpu.counters import Counters
 from deepcontext.profiler.format.counter_names import COUNTER_NAMES, COUNTERS
-from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.recording.options import SessionOptions
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.ui.report import render_report, report_to_dict
+from tests.profiled import profiled
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
 
 FAULTS, SWITCHES = "page_fault_count", "context_switch_count"
 ANSWERS = {name: error for name, error, _ in _native.ask_for_perf_events(COUNTER_NAMES)}
@@ -59,21 +62,7 @@ class Run(Protocol):
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    def run(program: str, *options: str) -> tuple[Profile, str, str]:
-        (tmp_path / "program.py").write_text(program, encoding="utf-8")
-        words = [sys.executable, "-m", "deepcontext", "profile", "-o", "out.dcprof"]
-        done = subprocess.run(
-            [*words, *options, "program.py"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
-        assert done.returncode == 0, done.stderr
-        return Profile.load(tmp_path / "out.dcprof"), done.stdout, done.stderr
-
-    return run
+    return lambda program, *options: profiled(tmp_path, program, *options)
 
 
 def charged(profile: Profile, metric: str, line_ends: str, program: str) -> tuple[int, float]:
@@ -281,6 +270,7 @@ def test_an_ordinary_user_counts_outside_the_kernel_only() -> None:
     program = """
 import json, os
 from deepcontext import _native
+from tests.profiled import profiled
 os.setresuid(65534, 65534, 65534)
 print(json.dumps(_native.ask_for_perf_events(["page-faults", "context-switches"])))
 """

@@ -6,8 +6,6 @@ Each program keeps one line busy for a time of its own clock, so that a slow mac
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +14,7 @@ from deepcontext import _native
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.account import account
 from deepcontext.ui.report import report_to_dict
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,17 +59,9 @@ numbers, weights = np.random.default_rng(0), np.full(10_000, 1e-4)
 
 def places(path: Path, program: str, *options: str) -> dict[str, Place]:
     """Run a program under `deepcontext profile`; return the time of each line by its text."""
-    script = path / "program.py"
-    script.write_text(program, encoding="utf-8")
-    out = path / "out.dcprof"
-    command = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", str(out), *options]
-    subprocess.run([*command, str(script)], check=True, timeout=300)
+    found = account(profiled(path, program, "-q", *options).profile)
     text = program.splitlines()
-    return {
-        text[place.frame.line - 1]: place
-        for place in account(Profile.load(out)).lines
-        if place.frame
-    }
+    return {text[place.frame.line - 1]: place for place in found.lines if place.frame}
 
 
 def test_a_line_names_the_function_that_it_runs(tmp_path: Path) -> None:

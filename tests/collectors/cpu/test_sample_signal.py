@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler.model.profile import Profile
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from deepcontext.profiler.model.profile import Profile
 
 _BURN = """
 import ctypes, os, select, signal, time
@@ -50,11 +50,9 @@ print(len(received))
 
 
 def _profile(folder: Path, program: str) -> tuple[int, Profile]:
-    (folder / "program.py").write_text(_BURN + program, encoding="utf-8")
-    options = ["-q", "-o", "out.dcprof", "--cpu-rate", "1000", "--snapshot-interval", "0"]
-    words = [sys.executable, "-m", "deepcontext", "profile", *options, "program.py"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
-    return int(done.stdout), Profile.load(folder / "out.dcprof")
+    options = ("-q", "--cpu-rate", "1000", "--snapshot-interval", "0")
+    done = profiled(folder, _BURN + program, *options)
+    return int(done.stdout), done.profile
 
 
 @pytest.mark.parametrize("name", _RECEIVERS)

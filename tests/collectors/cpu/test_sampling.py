@@ -20,6 +20,7 @@ import pytest
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries import time_between_operators
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,20 +84,10 @@ class Run(Protocol):
 def run(tmp_path: Path) -> Run:
     def run(program: str, *options: str) -> Result:
         text = CLOCKS + program + "\nprint(json.dumps(parts))\n"
-        (tmp_path / "program.py").write_text(text, encoding="utf-8")
-        words = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", "out.dcprof"]
-        done = subprocess.run(
-            [*words, *options, "program.py"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
-        assert done.returncode == 0, done.stderr
+        done = profiled(tmp_path, text, "-q", *options)
         assert not done.stderr, done.stderr
         parts = json.loads(done.stdout.splitlines()[-1])
-        return Result(Profile.load(tmp_path / "out.dcprof"), parts, text.splitlines())
+        return Result(done.profile, parts, text.splitlines())
 
     return run
 
@@ -271,11 +262,7 @@ with Part("all"):
 
 def test_the_end_of_a_run_without_a_framework_names_the_lines_that_ran(tmp_path: Path) -> None:
     source = "total = 0\nfor number in range(4_000_000):\n    total += number * number\n"
-    (tmp_path / "program.py").write_text(source, encoding="utf-8")
-    words = [sys.executable, "-m", "deepcontext", "profile", "program.py"]
-    done = subprocess.run(
-        words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=240
-    )
+    done = profiled(tmp_path, source)
     assert re.search(r"time +share +spent on +line +source", done.stderr)
     assert "total += number * number" in done.stderr
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
 
-import deepcontext
+from tests.profiled import profiled as run_profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kit import FakeGpu
+
+    import deepcontext
 
 FAKES = os.path.join(os.path.dirname(__file__), "..", "..", "fakes")  # noqa: PTH118, PTH120
 PREAMBLE = """
@@ -37,19 +37,9 @@ def profiled(
 ) -> tuple[str, deepcontext.Profile]:
     """Profile a program whose driver is loaded, but not started; its output and its profile."""
     preamble = PREAMBLE.format(fakes=FAKES, folder=str(nvidia._folder))
-    script = folder / "program.py"
-    script.write_text(preamble + textwrap.dedent(source), encoding="utf-8")
-    profile = folder / "out.dcprof"
-    done = subprocess.run(
-        [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", str(profile), str(script)],
-        env={**os.environ, **nvidia.environment(), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, deepcontext.Profile.load(profile)
+    text, variables = preamble + textwrap.dedent(source), {**nvidia.environment(), **environment}
+    done = run_profiled(folder, text, "-q", environment=variables)
+    return done.stdout, done.profile
 
 
 def report_of(profile: deepcontext.Profile):  # type: ignore[no-untyped-def]  # noqa: ANN201
@@ -75,17 +65,9 @@ def test_a_program_that_uses_no_gpu_never_loads_cupti(
         f"import sys; sys.path.insert(0, {frameworks!r}); import cupy; "
         "print(any('libcupti' in line or 'libcuda' in line for line in open('/proc/self/maps')))"
     )
-    profile = tmp_path / "out.dcprof"
-    done = subprocess.run(
-        [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", str(profile), "-c", code],
-        env={**os.environ, **nvidia.environment()},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = run_profiled(tmp_path, code, "-q", environment=nvidia.environment())
     assert done.stdout == "False\n", done.stderr
-    report = report_of(deepcontext.Profile.load(profile))
+    report = report_of(done.profile)
     assert (report.status, report.reason) == ("off", "the program used no NVIDIA GPU")
 
 

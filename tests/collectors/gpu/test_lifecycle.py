@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.collectors.gpu.test_scenarios import assert_conserved
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,18 +172,8 @@ def test_a_fork_while_records_are_read_does_not_hang(nvidia: FakeGpu) -> None:
 
 def test_nothing_starts_before_a_framework_is_loaded(nvidia: FakeGpu, tmp_path: Path) -> None:
     """The driver is on the machine, but the program uses no GPU."""
-    profile = tmp_path / "out.dcprof"
-    environment = {**os.environ, **nvidia.environment()}
     code = "print(any('libcup' in line or 'libroc' in line for line in open('/proc/self/maps')))"
-    done = subprocess.run(
-        [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", str(profile), "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    done = profiled(tmp_path, code, "-q", environment=nvidia.environment())
     assert done.stdout == "False\n"
 
 

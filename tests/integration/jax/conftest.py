@@ -14,6 +14,7 @@ import pytest
 
 import deepcontext
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,19 +137,8 @@ class RunScript(Protocol):
 @pytest.fixture
 def run_script(tmp_path: Path) -> RunScript:
     def run(source: str, *options: str, environment: dict[str, str] | None = None) -> Recording:
-        script, output = tmp_path / "program.py", tmp_path / "program.dcprof"
-        script.write_text(textwrap.dedent(source), encoding="utf-8")
-        command = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", str(output)]
-        done = subprocess.run(
-            [*command, *options, str(script)],
-            env={**os.environ, "JAX_PLATFORMS": "cpu", **(environment or {})},
-            capture_output=True,
-            text=True,
-            timeout=_SCRIPT_TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return Recording(deepcontext.Profile.load(output))
+        variables = {"JAX_PLATFORMS": "cpu", **(environment or {})}
+        return Recording(profiled(tmp_path, source, "-q", *options, environment=variables).profile)
 
     return run
 

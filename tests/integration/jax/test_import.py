@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import deepcontext
+from tests.profiled import profiled as run_profiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import deepcontext
     from deepcontext.profiler.model.trust import CollectorReport
 
     Profiled = Callable[[str], tuple[deepcontext.Profile, CollectorReport, str]]
@@ -31,21 +28,9 @@ USE = """
 @pytest.fixture
 def profiled(tmp_path: Path) -> Profiled:
     def run(source: str) -> tuple[Any, Any, str]:
-        (tmp_path / "program.py").write_text(textwrap.dedent(source))
-        command = ["-m", "deepcontext", "profile", "-q", "-o", "out.dcprof"]
-        done = subprocess.run(
-            [sys.executable, *command, "program.py"],
-            cwd=tmp_path,
-            env={**os.environ, "JAX_PLATFORMS": "cpu"},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        profile = deepcontext.Profile.load(tmp_path / "out.dcprof")
-        (collector,) = [c for c in profile.trust.collectors if c.name == "jax"]
-        return profile, collector, done.stderr
+        done = run_profiled(tmp_path, source, "-q", environment={"JAX_PLATFORMS": "cpu"})
+        (collector,) = [c for c in done.profile.trust.collectors if c.name == "jax"]
+        return done.profile, collector, done.stderr
 
     return run
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
 
-from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.verdict import Limit, verdicts
 from deepcontext.ui.account_texts import setup_text
 from deepcontext.ui.report.text import render_report
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from deepcontext.profiler.model.profile import Profile
 
 PROGRAM = """\
 import time
@@ -44,11 +44,7 @@ for _ in range(300):
 
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
-    folder: Path = tmp_path_factory.mktemp("steady")
-    (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", "run.dcprof", "train.py"]
-    subprocess.run(command, cwd=folder, check=True)
-    return Profile.load(folder / "run.dcprof")
+    return profiled(tmp_path_factory.mktemp("steady"), PROGRAM, "-q").profile
 
 
 def test_set_up_moves_no_share_of_the_steady_state(profile: Profile) -> None:
@@ -73,7 +69,7 @@ def test_set_up_moves_no_share_of_the_steady_state(profile: Profile) -> None:
 def test_set_up_is_said_with_its_largest_parts(profile: Profile) -> None:
     text = setup_text(basis_of(profile))
     assert "before step" in text
-    assert "train.py:7 1." in text
+    assert "program.py:7 1." in text
 
 
 def test_what_limits_a_run_is_said_of_its_steady_state(profile: Profile) -> None:
@@ -86,10 +82,7 @@ def test_what_limits_a_run_is_said_of_its_steady_state(profile: Profile) -> None
 
 def test_a_set_up_that_works_longer_than_the_steps_is_said_first(tmp_path: Path) -> None:
     steps = PROGRAM.replace("sum(number * number for number in range(40_000))", "time.sleep(0.02)")
-    (tmp_path / "train.py").write_text(steps.replace("range(300)", "range(40)"), encoding="utf-8")
-    command = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", "run.dcprof", "train.py"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    profile = Profile.load(tmp_path / "run.dcprof")
+    profile = profiled(tmp_path, steps.replace("range(300)", "range(40)"), "-q").profile
 
     first = verdicts(profile)[0]
     assert first.limit is Limit.SETUP
@@ -99,8 +92,12 @@ def test_a_set_up_that_works_longer_than_the_steps_is_said_first(tmp_path: Path)
     report = io.StringIO()
     render_report(profile, console=Console(file=report, width=100))
     text = report.getvalue()
-    assert re.search(r"> work before step \d+ takes [\d.]+ % of the run, most at train.py:7", text)
-    assert re.search(r"before step \d+; share of .*\n.*\n *1\.\d+ s .*train.py:7 +time.sleep", text)
+    assert re.search(
+        r"> work before step \d+ takes [\d.]+ % of the run, most at program.py:7", text
+    )
+    assert re.search(
+        r"before step \d+; share of .*\n.*\n *1\.\d+ s .*program.py:7 +time.sleep", text
+    )
 
 
 def test_a_part_of_a_run_is_its_own_basis(profile: Profile) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +19,7 @@ from deepcontext.ui.account_texts import occasions_text
 from deepcontext.ui.cli.app import main
 from deepcontext.ui.sections.account import basis_to_dict
 from deepcontext.ui.step_texts import path_text
+from tests.profiled import profiled
 
 if TYPE_CHECKING:
     from deepcontext.profiler.summaries.occasions import Occasion
@@ -84,10 +83,7 @@ for step in range(1, 61):
 
 
 def _profile(folder: Path, program: str) -> Profile:
-    (folder / "train.py").write_text(program, encoding="utf-8")
-    command = [sys.executable, "-m", "deepcontext", "profile", "-q", "-o", "run.dcprof", "train.py"]
-    subprocess.run(command, cwd=folder, check=True)
-    return Profile.load(folder / "run.dcprof")
+    return profiled(folder, program, "-q").profile
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +110,7 @@ def test_an_evaluation_is_named_with_its_period_and_line(evaluates: Profile) -> 
     assert found.steps == pytest.approx(basis.steps / 25, abs=1.5)
     text = occasions_text(basis)
     assert text.startswith(f"every 25th step ({found.steps}) runs an evaluation (Sequential): ")
-    assert text.endswith(" each at train.py:24")
+    assert text.endswith(" each at program.py:24")
 
 
 def test_an_evaluation_is_in_no_figure_of_a_usual_step(evaluates: Profile) -> None:
@@ -170,7 +166,7 @@ def test_the_paths_of_a_slow_step_are_ranked(
     (number,) = _only(compiles, OccasionKind.COMPILATION).numbers
     (step,) = (each for each in compiles.exemplars if each.number == number)
     found = [path_text(compiles, each.node) for each in path_excesses(compiles, step)]
-    assert "train.py:25 > jit(evaluate) > jax: compiling" in found
+    assert "program.py:25 > jit(evaluate) > jax: compiling" in found
     assert main(["report", "--steps", compiles.source]) == 0
     slowest = slowest_kept(compiles)[0]
     assert f"Why step {slowest.number} is slow" in capsys.readouterr().out
