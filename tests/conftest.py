@@ -16,13 +16,13 @@ import pytest
 
 from deepcontext.profiler.format.frame import Frame, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, STEP_TIME_NS
-from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.tree import Tree
 from deepcontext.profiler.model.trust import TrustReport
+from tests.synthetic import frame_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -160,24 +160,12 @@ def _make_profile(  # noqa: PLR0913  keywords with defaults
     if step_samples_ns:
         metrics[STEP_TIME_NS.name] = _rows(STEP_TIME_NS, {0: list(step_samples_ns)})
     return Profile(
-        frames=_frame_table(distinct),
+        frames=frame_table(distinct),
         tree=tree,
         metrics=MetricTable(metrics),
         run=run or RunInfo(),
         trust=trust or TrustReport(),
         sections={},
-    )
-
-
-def _frame_table(frames: Sequence[Frame]) -> FrameTable:
-    strings = list(dict.fromkeys(text for frame in frames for text in (frame.name, frame.file)))
-    index = {text: place for place, text in enumerate(strings)}
-    return FrameTable(
-        kind=np.array([frame.kind for frame in frames], np.uint8),
-        name=np.array([index[frame.name] for frame in frames], np.uint32),
-        file=np.array([index[frame.file] for frame in frames], np.uint32),
-        line=np.array([frame.line for frame in frames], np.uint32),
-        strings=strings,
     )
 
 

@@ -21,7 +21,11 @@ from deepcontext.profiler.model.tree import Tree
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
+
+    from deepcontext.profiler.format.frame import Frame
 
 # Kinds from the root down, as paths of a PyTorch program have them; the last two take turns below.
 _UPPER_KINDS = (FrameKind.ROOT, FrameKind.THREAD, FrameKind.PYTHON, FrameKind.SCOPE)
@@ -67,6 +71,19 @@ def random_profile(nodes: int, *, seed: int = 0, depth: int = 40) -> Profile:
             counters={"operator_events": len(timed)},
             hook_cost_ns_per_event=120.0,
         ),
+    )
+
+
+def frame_table(frames: Sequence[Frame]) -> FrameTable:
+    """Return the table of some frames, in their order."""
+    strings = list(dict.fromkeys(text for frame in frames for text in (frame.name, frame.file)))
+    index = {text: place for place, text in enumerate(strings)}
+    return FrameTable(
+        kind=np.array([frame.kind for frame in frames], np.uint8),
+        name=np.array([index[frame.name] for frame in frames], np.uint32),
+        file=np.array([index[frame.file] for frame in frames], np.uint32),
+        line=np.array([frame.line for frame in frames], np.uint32),
+        strings=strings,
     )
 
 

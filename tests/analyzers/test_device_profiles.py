@@ -23,12 +23,12 @@ from deepcontext.profiler.format.metric import (
     Aggregation,
     MetricDescriptor,
 )
-from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.tree import Tree
 from deepcontext.profiler.model.trust import TrustReport
+from tests.synthetic import frame_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,24 +88,12 @@ def profile_of(rows: Sequence[Row], sections: dict[str, Any] | None = None) -> P
     )
     place = np.argsort(order)
     return Profile(
-        frames=_table(frames),
+        frames=frame_table(frames),
         tree=tree,
         metrics={name: _rows(METRICS[name], pairs, place) for name, pairs in values.items()},
         run=RunInfo(cwd="/home/me", wall_ns=1000 * MS, cpu_count=8),
         trust=TrustReport(),
         sections={name: json.dumps(value).encode() for name, value in (sections or {}).items()},
-    )
-
-
-def _table(frames: list[Frame]) -> FrameTable:
-    strings = list(dict.fromkeys(text for frame in frames for text in (frame.name, frame.file)))
-    index = {text: number for number, text in enumerate(strings)}
-    return FrameTable(
-        kind=np.array([frame.kind for frame in frames], np.uint8),
-        name=np.array([index[frame.name] for frame in frames], np.uint32),
-        file=np.array([index[frame.file] for frame in frames], np.uint32),
-        line=np.array([frame.line for frame in frames], np.uint32),
-        strings=strings,
     )
 
 

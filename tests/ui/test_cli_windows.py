@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
-from deepcontext.profiler.format import wire
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli.app import main
+from tests.windows import rows, with_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.conftest import MakeProfile
@@ -30,18 +27,10 @@ FRAMES = (
 )
 
 
-def column(kind: str, dtype: str, values: Sequence[int]) -> dict[str, Any]:
-    return wire.column(kind, np.array(values, dtype).tobytes())
-
-
 def window(first: int, end: int, step_ns: int, node: int) -> dict[str, Any]:
     """Return a window in which an operator took all the time of the steps."""
     steps = end - first
-    rows = {
-        "node_step": column("UINT32", "<u4", [node]),
-        "count": column("INT64", "<i8", [steps]),
-        "total": column("INT64", "<i8", [steps * step_ns]),
-    }
+    values = rows([node], [steps], [steps * step_ns])
     return {
         "first_step": first,
         "end_step": end,
@@ -51,7 +40,7 @@ def window(first: int, end: int, step_ns: int, node: int) -> dict[str, Any]:
         "step_total_ns": steps * step_ns if first else 0,
         "step_minimum_ns": step_ns if first else 0,
         "step_maximum_ns": step_ns if first else 0,
-        "metrics": [{"name": name, **rows} for name in ("host_time_ns", "call_duration_ns")],
+        "metrics": [{"name": name, **values} for name in ("host_time_ns", "call_duration_ns")],
     }
 
 
@@ -66,9 +55,8 @@ def profile(make_profile: MakeProfile, tmp_path: Path) -> str:
         run=RunInfo(wall_ns=200 * MS, script="train.py"),
     )
     windows = [window(0, 1, 90 * MS, 2), window(1, 2, 5 * MS, 4), window(2, 10, MS, 4)]
-    table = {"windows": windows, "node_count": len(made.tree)}
     path = tmp_path / "train.dcprof"
-    made.with_section(WINDOWS, wire.encode("WindowTable", table)).save(path)
+    with_windows(made, windows).save(path)
     return str(path)
 
 

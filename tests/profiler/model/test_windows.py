@@ -21,6 +21,7 @@ from deepcontext.profiler.format.metric import (
 from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
+from tests.windows import rows, with_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,18 +36,6 @@ FRAMES = (
     Frame(FrameKind.OPERATOR, "aten::add"),
 )
 PEAK = MetricDescriptor("peak_bytes", "bytes", Aggregation.MAX, "a peak")
-
-
-def column(kind: str, dtype: str, values: Sequence[int]) -> dict[str, Any]:
-    return wire.column(kind, np.array(values, dtype).tobytes())
-
-
-def rows(node: Sequence[int], count: Sequence[int], total: Sequence[int]) -> dict[str, Any]:
-    return {
-        "node_step": column("UINT32", "<u4", np.diff([0, *node]).tolist()),
-        "count": column("INT64", "<i8", count),
-        "total": column("INT64", "<i8", total),
-    }
 
 
 def window(
@@ -81,8 +70,7 @@ def cut(make_profile: MakeProfile) -> Callable[..., Profile]:
             step_samples_ns=[100] * 9,
             run=RunInfo(wall_ns=1200, cpu_user_ns=100, steps=10),
         )
-        content = wire.encode("WindowTable", {"windows": windows, "node_count": nodes, **table})
-        return profile.with_section(WINDOWS, content)
+        return with_windows(profile, windows, node_count=nodes, **table)
 
     return make
 
@@ -221,7 +209,10 @@ def test_windows_of_another_profile_are_refused(cut: Callable[..., Profile]) -> 
         ({"x": rows([1, 9], [1, 1], [1, 1])}, "nodes must ascend"),
         ({"x": rows([1, 2], [1], [1, 1])}, "wrong types or numbers of rows"),
         ({"x": rows([0, 1, 2, 3, 4], [1] * 5, [1] * 5)}, "wrong types or numbers of rows"),
-        ({"x": {**rows([1], [1], [1]), "total": column("UINT32", "<u4", [1])}}, "wrong types"),
+        (
+            {"x": {**rows([1], [1], [1]), "total": wire.column("UINT32", b"\1\0\0\0")}},
+            "wrong types",
+        ),
     ],
 )
 def test_damaged_rows_are_refused(

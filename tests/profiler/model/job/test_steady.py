@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from deepcontext.profiler.format import wire
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.job import sections
@@ -19,6 +18,7 @@ from deepcontext.profiler.summaries import ranks
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.ui.account_texts import steady_text
 from deepcontext.ui.cli import app
+from tests.windows import rows, with_windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,17 +34,8 @@ FRAMES = (
 )
 
 
-def column(kind: str, dtype: str, values: Sequence[int]) -> dict[str, Any]:
-    return wire.column(kind, np.array(values, dtype).tobytes())
-
-
 def window(first: int, end: int, step_ns: int) -> dict[str, Any]:
     steps = end - first
-    rows = {
-        "node_step": column("UINT32", "<u4", [2]),
-        "count": column("INT64", "<i8", [steps]),
-        "total": column("INT64", "<i8", [steps * step_ns]),
-    }
     return {
         "first_step": first,
         "end_step": end,
@@ -54,7 +45,7 @@ def window(first: int, end: int, step_ns: int) -> dict[str, Any]:
         "step_total_ns": steps * 100 * MS if first else 0,
         "step_minimum_ns": 100 * MS,
         "step_maximum_ns": 100 * MS,
-        "metrics": [{"name": "host_time_ns", **rows}],
+        "metrics": [{"name": "host_time_ns", **rows([2], [steps], [steps * step_ns])}],
     }
 
 
@@ -72,8 +63,7 @@ def rank(make_profile: MakeProfile, number: int, ends: Sequence[int], step_ns: i
         window(first, end, step_ns if first else 900 * MS)
         for first, end in zip(begins, ends, strict=True)
     ]
-    table = {"windows": windows, "node_count": len(made.tree)}
-    return made.with_section(WINDOWS, wire.encode("WindowTable", table))
+    return with_windows(made, windows)
 
 
 def test_ranks_that_were_cut_at_other_steps_have_the_steps_of_both(
