@@ -39,6 +39,7 @@ CAUSE_NAMES: Final = {
     Cause.COLLECTIVES: "collectives",
     Cause.PYTHON: "Python",
     Cause.NATIVE: "native code",
+    Cause.OUTSIDE: "Python or wait",
     Cause.GARBAGE: "garbage collection",
     Cause.DEVICE: "wait: device",
     Cause.DATA: "wait: data",
@@ -55,7 +56,7 @@ CAUSE_NAMES: Final = {
 GROUPS: Final[tuple[tuple[str, tuple[Cause, ...]], ...]] = (
     ("set-up", (Cause.IMPORTING, Cause.COMPILING)),
     ("operators", (*OPERATORS, Cause.PROGRAMS, Cause.COLLECTIVES)),
-    ("Python", (Cause.PYTHON, Cause.GARBAGE)),
+    ("Python", (Cause.PYTHON, Cause.GARBAGE, Cause.OUTSIDE)),
     ("native code", (Cause.NATIVE,)),
     ("waiting", (*WAITS, Cause.PROCESSOR)),
     ("unknown", (Cause.UNKNOWN,)),
@@ -78,6 +79,7 @@ _RUNS: Final = {
     Cause.PYTHON: "Python runs",
     Cause.GARBAGE: "Python runs",
     Cause.NATIVE: "native code runs",
+    Cause.OUTSIDE: "code outside operators runs or waits",
 }
 _RUNNING: Final = (Cause.PYTHON, Cause.NATIVE)
 _LEAST_SAID: Final = 0.05

@@ -21,9 +21,9 @@ from deepcontext.collectors.gpu.libraries import (
     has_amd_driver,
     later_copy,
 )
-from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.collectors.gpu.torch_profiler import TorchProfilerWatch
 from deepcontext.collectors.gpu.usage import hip_was_used
+from deepcontext.profiler.format.gpu_metrics import GPU_METRICS
 from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from deepcontext.collectors.gpu.libraries import (
     later_copy,
     missing_nvidia_nodes,
 )
-from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.collectors.gpu.torch_profiler import TorchProfilerWatch
+from deepcontext.profiler.format.gpu_metrics import GPU_METRICS
 from deepcontext.profiler.recording.collector import Availability
 from deepcontext.profiler.recording.options import SessionOptions
 

@@ -66,6 +66,13 @@ SAMPLED_WAIT_TIME_NS = MetricDescriptor(
     Aggregation.SUM,
     "elapsed time outside operators in which the thread did not run, sampled",
 )
+TRACED_TIME_NS = MetricDescriptor(
+    "traced_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "elapsed time outside operators, in Python and native code, from a trace, which does not say whether the "
+    "thread ran or waited",
+)
 SAMPLED_GIL_TIME_NS = MetricDescriptor(
     "sampled_gil_time_ns",
     "ns",

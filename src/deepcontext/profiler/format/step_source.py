@@ -25,6 +25,7 @@ class StepSource(enum.IntEnum):
     ENGINE = 3
     OPTIMIZER = 4
     MARK = 5
+    TRACE = 6  # of another profiler's trace
 
     def explain(self, what: str) -> str:
         """Return what a step is in this run, for a sentence that begins with "a step is"."""
@@ -39,4 +40,5 @@ _EXPLANATIONS: Final = {
     StepSource.ENGINE: "an iteration of the engine, {what}",
     StepSource.OPTIMIZER: "what ends with {what}",
     StepSource.MARK: "what ends with a call of deepcontext.step()",
+    StepSource.TRACE: "what ends with a call of step() of torch.profiler",
 }

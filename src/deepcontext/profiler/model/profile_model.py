@@ -14,7 +14,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import BYTES_MOVED, CALL_DURATION_NS, FLOPS, Aggregation
 from deepcontext.profiler.model.bytes_moved import operator_bytes
-from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_known_between
 from deepcontext.profiler.model.flops import operator_flops
 from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 from deepcontext.profiler.model.recorded_operators import has_shapes
@@ -71,7 +71,7 @@ class ProfileModel:
         # Callers may pass a dict; a `MetricTable` lists the known metrics when one is unknown.
         stored = MetricTable.of(self.metrics).stored()
         derived = {}
-        if is_sampled(stored):
+        if is_known_between(stored):
             derived[ELAPSED_TIME_NS.name] = DeferredRows(
                 ELAPSED_TIME_NS, lambda: elapsed_rows(self.frames, self.tree, stored)
             )

@@ -7,12 +7,16 @@ reader whether a zero was measured or missed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+# Name of the entry that says from which file of another tool a profile was read.
+READ_FROM: Final = "read from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,11 @@ class TrustReport:
     counters: Mapping[str, int] = field(default_factory=dict)
     hook_cost_ns_per_event: float | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def read_from(self) -> CollectorReport | None:
+        """What is said of the file of another tool that was read; None for a recorded profile."""
+        return next((each for each in self.collectors if each.name == READ_FROM), None)
 
     @property
     def warnings(self) -> tuple[str, ...]:

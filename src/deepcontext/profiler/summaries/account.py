@@ -1,7 +1,8 @@
 """Where the elapsed time of a process went: divided completely, each part once, by cause and by line.
 
-The whole is the main thread's time. Operators are measured there, the rest is sampled, so that the
-causes add up to the elapsed time; what neither saw is `Cause.UNKNOWN`. Reads metrics, formats nothing.
+The whole is the main thread's time. Operators are measured there, the rest is sampled, or read from a trace,
+so that the causes add up to the elapsed time; what none of them saw is `Cause.UNKNOWN`. Reads metrics,
+formats nothing.
 Invariants: the parts of an account add up to its whole; so do the lines, the time outside the program's
 own lines, the imports and the unknown part.
 """
@@ -27,6 +28,7 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_READY_TIME_NS,
     SAMPLED_SLEEP_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
+    TRACED_TIME_NS,
 )
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
@@ -67,6 +69,7 @@ class Cause(enum.StrEnum):
     COLLECTIVES = "collectives"
     PYTHON = "python"  # running with the GIL: Python, and native code that keeps the GIL
     NATIVE = "native"  # running without the GIL
+    OUTSIDE = "outside_operators"  # running or waiting: a trace does not say which
     GARBAGE = "garbage_collection"
     DEVICE = "waiting_device"
     DATA = "waiting_data"  # for workers of a data loader
@@ -95,13 +98,14 @@ _OF_CALL: Final = (
     (Cause.IO, SAMPLED_IO_WAIT_TIME_NS),
     (Cause.SLEEP, SAMPLED_SLEEP_TIME_NS),
 )
-_KINDS: Final = ("operators", "running", "waiting")
+_KINDS: Final = ("operators", "running", "waiting", "traced")
 _OF_OTHERS: Final = (
     *_OF_PHASE.values(),
     Cause.OPERATORS,
     Cause.PROGRAMS,
     Cause.PYTHON,
     Cause.NATIVE,
+    Cause.OUTSIDE,
     Cause.IO,
     Cause.SLEEP,
 )
@@ -249,6 +253,7 @@ class _Division:
             "operators": elapsed.in_operators(profile.frames, profile.tree, profile.metrics),
             "running": exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name),
             "waiting": exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name),
+            "traced": exclusive_or_zeros(profile, TRACED_TIME_NS.name),
         }
         self.nodes = np.flatnonzero(within & np.any([each > 0 for each in kinds.values()], axis=0))
         self.left = {kind: values[self.nodes] for kind, values in kinds.items()}
@@ -287,7 +292,9 @@ def _divide(profile: Profile, within: Mask) -> _Division:
     division.where(Cause.IMPORTING, importing(profile))
     measured(Cause.PROCESSOR, SAMPLED_READY_TIME_NS.name, "waiting")
     division.where(Cause.DEVICE, _below(profile, lambda name: name in _DEVICE_WAITS))
-    division.up_to(Cause.DEVICE, _device_waits(profile), ("waiting", "running", "operators"))
+    division.up_to(
+        Cause.DEVICE, _device_waits(profile), ("waiting", "running", "traced", "operators")
+    )
     peers = _below(profile, lambda name: name in _PEER_WAITS or name.startswith(_COLLECTIVE))
     division.where(Cause.COLLECTIVES, peers)
     division.where(Cause.COLLECTIVES, _at_innermost(profile, "", _DISTRIBUTED), ("waiting",))
@@ -309,6 +316,7 @@ def _divide(profile: Profile, within: Mask) -> _Division:
     for cause, metric in _OF_CALL:
         measured(cause, metric.name, "waiting")
     division.where(Cause.WAITING, everywhere, ("waiting",))
+    division.where(Cause.OUTSIDE, everywhere, ("traced",))
     return division
 
 

@@ -74,6 +74,7 @@ RUNS: Final = (
     (Cause.COLLECTIVES,),
     (Cause.PYTHON, Cause.GARBAGE),
     (Cause.NATIVE,),
+    (Cause.OUTSIDE,),
 )
 _MOST: Final = 3
 _BUSY: Final = 0.15

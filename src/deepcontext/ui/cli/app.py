@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# `import` is a keyword.
+_MODULES: Final = {"import": "import_file"}
+
+
 def _command(name: str, summary: str, *, takes_program: bool = False) -> Command:
     """Return the command of the module with its name, which is imported when the command is used."""
 
     def module() -> Any:
-        return importlib.import_module(f"deepcontext.ui.cli.{name}")
+        return importlib.import_module(f"deepcontext.ui.cli.{_MODULES.get(name, name)}")
 
     return Command(
         name,
@@ -49,6 +53,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     _command("diff", "print what changed between two profiles"),
     _command("export", "write a profile for another viewer"),
     _command("query", "ask SQL questions about profiles"),
+    _command("import", "read a file of another profiler into a profile"),
     _command("merge", "merge the profiles of all ranks of a job"),
     _command("prune", "remove old runs of a folder"),
     _command("mcp", "answer an agent's questions about profiles"),

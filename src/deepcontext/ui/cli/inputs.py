@@ -27,15 +27,15 @@ def files_of(names: Sequence[str]) -> list[str]:
 
 
 def load_all(name: str) -> list[Profile]:
-    """Return the profile of a file, or all profiles of a run directory.
+    """Return the profile of a file, which another tool may have written, or all profiles of a run directory.
 
     Raises:
         UserError: there is no such file, or the run directory holds no profile.
         ProfileDataError: a file is not a profile, is damaged, or is too new for this build.
     """
-    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
+    from deepcontext.profiler.importing.opening import load  # noqa: PLC0415  imports numpy
 
-    return [Profile.load(file) for file in files_of([name])]
+    return [load(file) for file in files_of([name])]
 
 
 def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = None) -> Profile:

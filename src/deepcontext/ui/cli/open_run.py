@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.importing.opening import load
 from deepcontext.profiler.model.job.union import united
-from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.processes import busiest, processes_of
 from deepcontext.profiler.summaries.roles import Role
 from deepcontext.profiler.summaries.similar_processes import by_role
@@ -35,6 +35,7 @@ from deepcontext.ui.web.open_profiles import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.processes import Process
     from deepcontext.ui.web.answers import JobAnswer
 
@@ -133,7 +134,7 @@ def _source(name: str) -> _Source:
     if not run_directory.is_run(Path(name)) or len(files) == 1:
         return _Source([OpenProfile.read(Path(file)) for file in files])
     run = Path(name)
-    profiles = [Profile.load(file) for file in files]
+    profiles = [load(file) for file in files]
     job = _Job(run.resolve().name, processes_of(profiles))
     whole, told = whole_job(profiles, run)
     notes = [text for text in (told if whole is None else "", _not_recorded(run)) if text]
@@ -219,7 +220,7 @@ class _Job:
 
 
 def _united(paths: Sequence[str], name: str) -> OpenProfile:
-    return OpenProfile.of_memory(united([Profile.load(path) for path in paths]), name)
+    return OpenProfile.of_memory(united([load(path) for path in paths]), name)
 
 
 def _name(process: Process, processes: Sequence[Process]) -> str:

@@ -34,15 +34,15 @@ class Readable:
             UserError: the only file cannot be read.
             ProfileDataError: the same, because it is damaged.
         """
-        from deepcontext.profiler.model.job.loading import Refused, load  # noqa: PLC0415  numpy
-        from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
+        from deepcontext.profiler.importing.opening import load, load_or_refuse  # noqa: PLC0415  numpy
+        from deepcontext.profiler.model.job.loading import Refused  # noqa: PLC0415
 
         if len(names) == 1 and not self.read and not self.refused:
             self.read += 1
-            yield Profile.load(names[0])
+            yield load(names[0])
             return
         for name in names:
-            profile = load(name)
+            profile = load_or_refuse(name)
             if isinstance(profile, Refused):
                 self.refused.append(profile)
                 print(f"[deepcontext] left out: {profile.reason}", file=sys.stderr)

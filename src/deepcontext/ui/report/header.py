@@ -26,6 +26,7 @@ from deepcontext.ui.format import (
 )
 from deepcontext.ui.labels import figures, words
 from deepcontext.ui.rank_texts import ranks_fact
+from deepcontext.ui.read_from import read_from_text
 from deepcontext.ui.sections.table import Unit
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _facts(layout: TextLayout, view: View, *, is_full: bool) -> Sequence[tuple[s
     steady = steady_text(basis)
     versions = ", ".join((run.python, *(f"{k} {v}" for k, v in run.frameworks.items())))
     return (
-        ("program", _command(run)),
+        _program(whole),
         ("run", _times(run)),
         ("ranks", ranks_fact(whole)),
         ("machine", _machine(run) if is_full else ""),
@@ -167,6 +168,12 @@ def gpu_text(view: View) -> str:
         return ""
     launches = f"{view.text_of(use.launches, Unit.COUNT)} kernels, copies and memsets"
     return f"{view.time(use.time_ns)} in {launches}{view.each}"
+
+
+def _program(profile: Profile) -> tuple[str, str]:
+    """Return the program, or the file of another tool that the profile was read from."""
+    source = read_from_text(profile.trust)
+    return ("read from", source) if source else ("program", _command(profile.run))
 
 
 def _command(run: RunInfo) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from deepcontext.errors import DeepContextError, QueryError
+from deepcontext.profiler.importing.opening import load
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.basis import basis_of
 
@@ -68,8 +69,8 @@ class OpenProfile:
         # Taken before reading, so that a file replaced meanwhile is read again. `load` reports a
         # missing file.
         stamp = _stamp(path) if path.exists() else (0, 0)
-        profile = Profile.load(path)
-        return cls(profile, path.name, _version(path.read_bytes()), path, stamp)
+        profile = load(path)
+        return cls(profile, path.name, _version_of(path), path, stamp)
 
     @classmethod
     def of_memory(cls, profile: Profile, name: str) -> OpenProfile:
@@ -248,3 +249,9 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 def _version(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _version_of(path: Path) -> str:
+    """Return the version of a file without holding it: traces of other tools have gigabytes."""
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()[:16]

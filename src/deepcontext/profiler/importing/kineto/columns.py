@@ -1,0 +1,371 @@
+"""The events of a trace as columns: what is kept of each event, 30 bytes or so, until the tree is built.
+
+Reads events once, in the order of the file. Does not nest or join them. Times are ns since the trace's first
+event.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.importing.kineto.event_stream import Args, Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Thread = tuple[int | str, int | str]
+
+NONE: Final = -1
+_NS_PER_US: Final = 1000
+# Beyond this, times are no times: 146 years.
+_MOST_NS: Final = 2**62
+_NO_ARGS: Final = Args()
+STEP_MARK: Final = "ProfilerStep#"
+
+
+class Kind(enum.IntEnum):
+    """What an event on the host is."""
+
+    OPERATOR = 0
+    SCOPE = 1
+    PYTHON = 2
+    CALL = 3  # of the run time or the driver of a GPU
+
+
+_HOST: Final = {
+    "cpu_op": Kind.OPERATOR,
+    "operator": Kind.OPERATOR,  # before 2022
+    "user_annotation": Kind.SCOPE,
+    "python_function": Kind.PYTHON,
+    "cuda_runtime": Kind.CALL,
+    "cuda_driver": Kind.CALL,
+    "runtime": Kind.CALL,
+    "privateuse1_runtime": Kind.CALL,
+    "privateuse1_driver": Kind.CALL,
+    "xpu_runtime": Kind.CALL,
+    "mtia_runtime": Kind.CALL,
+}
+_DEVICE: Final = {
+    "kernel": 0,
+    "gpu_memcpy": 1,
+    "gpu_memset": 2,
+    "memcpy": 1,
+    "memset": 2,
+}
+# Repeat what is known otherwise, or have no duration of the program's own.
+_SKIPPED: Final = frozenset({
+    "gpu_user_annotation",
+    "trace",
+    "ac2g",
+    "async_cpu_to_gpu",
+    "async_gpu",
+})
+
+
+@dataclass(slots=True)
+class ThreadColumns:
+    """Events of one thread, in the order of the file.
+
+    Attributes:
+        begin: ns.
+        duration: ns.
+        what: number of the kind and name of each, an index into `Columns.names`.
+        link: of an operator its sequence number or `NONE`, of a call its correlation id or `NONE`.
+        external: of an operator its external id, of others `NONE`.
+        backward: places of operators that have the thread of their forward operator.
+    """
+
+    begin: array[int] = field(default_factory=lambda: array("q"))
+    duration: array[int] = field(default_factory=lambda: array("q"))
+    what: array[int] = field(default_factory=lambda: array("i"))
+    link: array[int] = field(default_factory=lambda: array("q"))
+    external: array[int] = field(default_factory=lambda: array("q"))
+    backward: array[int] = field(default_factory=lambda: array("q"))
+
+
+@dataclass(slots=True)
+class DeviceColumns:
+    """Kernels, copies and memsets, in the order of the file."""
+
+    begin: array[int] = field(default_factory=lambda: array("q"))
+    duration: array[int] = field(default_factory=lambda: array("q"))
+    name: array[int] = field(default_factory=lambda: array("i"))
+    correlation: array[int] = field(default_factory=lambda: array("q"))
+    external: array[int] = field(default_factory=lambda: array("q"))
+    device: array[int] = field(default_factory=lambda: array("q"))
+    stream: array[int] = field(default_factory=lambda: array("q"))
+    bytes: array[int] = field(default_factory=lambda: array("q"))
+    shape: array[int] = field(default_factory=lambda: array("i"))
+
+
+@dataclass(slots=True)
+class MemoryColumns:
+    """Allocations and frees; `size` is negative for a free."""
+
+    at: array[int] = field(default_factory=lambda: array("q"))
+    size: array[int] = field(default_factory=lambda: array("q"))
+    address: array[int] = field(default_factory=lambda: array("Q"))
+    thread: array[int] = field(default_factory=lambda: array("i"))
+    device: array[int] = field(default_factory=lambda: array("i"))
+    allocated: array[int] = field(default_factory=lambda: array("q"))
+    reserved: array[int] = field(default_factory=lambda: array("q"))
+
+
+@dataclass(slots=True)
+class Flows:
+    """Ends of flows from forward to backward: id, thread, time."""
+
+    id: array[int] = field(default_factory=lambda: array("q"))
+    thread: array[int] = field(default_factory=lambda: array("i"))
+    at: array[int] = field(default_factory=lambda: array("q"))
+
+
+@dataclass(slots=True)
+class Step:
+    """One step that the profiler marked."""
+
+    number: int
+    begin: int
+    end: int
+
+
+class Columns:
+    """Everything that is kept of a trace.
+
+    Attributes:
+        origin_ns: the time from which times count, ns of the trace's own clock.
+        names: kind and name by number.
+        kernels: kind (0 kernel, 1 copy, 2 memset) and name by number.
+        shapes: blocks, threads of a block, registers and shared memory of launches by number.
+        threads: columns by thread.
+        thread_names: names by thread.
+        device: what ran on devices.
+        memory: allocations.
+        forward, backward: ends of flows.
+        steps: marks of the profiler.
+        span: begin and duration of the trace in ns, where the file has it.
+        counts: events by what became of them.
+        unknown: categories that are not known, with numbers of events.
+    """
+
+    def __init__(self) -> None:
+        self.origin_ns: int | None = None
+        self.names: list[tuple[Kind, str]] = []
+        self.kernels: list[tuple[int, str]] = []
+        self.shapes: list[tuple[int, int, int, int]] = []
+        self.threads: dict[Thread, ThreadColumns] = {}
+        self.thread_names: dict[Thread, str] = {}
+        self.process_names: dict[int | str, str] = {}
+        self.device = DeviceColumns()
+        self.memory = MemoryColumns()
+        self.forward = Flows()
+        self.backward = Flows()
+        self.steps: list[Step] = []
+        self.span: tuple[int, int] | None = None
+        self.overhead_ns = 0
+        self.counts = {"read": 0, "unknown": 0, "without_times": 0, "skipped": 0}
+        self.unknown: dict[str, int] = {}
+        self._what: dict[tuple[Kind, object], int] = {}
+        self._kernel: dict[tuple[int, str], int] = {}
+        self._shape: dict[tuple[int, int, int, int], int] = {}
+        self._thread: dict[Thread, int] = {}
+        self._name_of: Callable[[Kind, str, Args], str] = lambda _kind, name, _args: name
+
+    def read(self, batches: Iterable[list[Event]]) -> None:
+        """Read all events."""
+        for batch in batches:
+            self.counts["read"] += len(batch)
+            for event in batch:
+                if event.ph == "X":
+                    self._span(event)
+                elif event.ph in _FLOW_ENDS:
+                    self._flow(event)
+                elif event.ph in _INSTANTS:
+                    self._instant(event)
+                elif event.ph == "M":
+                    self._metadata(event)
+                else:
+                    self._unknown(f"phase '{event.ph[:20]}'")
+
+    def thread_number(self, thread: Thread) -> int:
+        """Return the number of a thread."""
+        return self._thread.setdefault(thread, len(self._thread))
+
+    def _span(self, event: Event) -> None:  # noqa: C901  the hot loop calls nothing it can do without
+        category = event.cat
+        if category is None or (kind := _HOST.get(category)) is None:
+            self._other_span(event, "" if category is None else category.lower())
+            return
+        begin, duration = event.ts, event.dur
+        try:
+            begin_ns = round(begin * _NS_PER_US) - self.origin_ns  # type: ignore[operator]
+            duration_ns = round(duration * _NS_PER_US)  # type: ignore[operator]
+        except (TypeError, ValueError, OverflowError):
+            if self._set_origin(begin):
+                self._span(event)
+            else:
+                self.counts["without_times"] += 1
+            return
+        if duration_ns < 0 or abs(begin_ns) > _MOST_NS or duration_ns > _MOST_NS:
+            self.counts["without_times"] += 1
+            return
+        name = event.name or ""
+        args = event.args or _NO_ARGS
+        if kind == Kind.SCOPE and name.startswith(STEP_MARK):
+            self._step(name, begin_ns, begin_ns + duration_ns)
+            return
+        thread = (event.pid, event.tid)
+        columns = self.threads.get(thread)  # type: ignore[arg-type]
+        if columns is None:
+            columns = self.threads.setdefault(thread, ThreadColumns())  # type: ignore[arg-type]
+            self.thread_number(thread)  # type: ignore[arg-type]
+        key = (kind, name)
+        what = self._what.get(key)
+        if what is None:
+            what = self._what[key] = len(self.names)
+            self.names.append((kind, name))
+        link = external = NONE
+        if kind == Kind.OPERATOR:
+            link, external = _whole(args.sequence), _whole(args.external)
+            if _whole(args.forward_thread) > 0:
+                columns.backward.append(len(columns.begin))
+        elif kind == Kind.CALL:
+            link = _whole(args.correlation)
+        columns.begin.append(begin_ns)
+        columns.duration.append(duration_ns)
+        columns.what.append(what)
+        columns.link.append(link)
+        columns.external.append(external)
+
+    def _other_span(self, event: Event, category: str) -> None:
+        times = self._times(event)
+        if category == "trace":
+            self.span = times
+        elif category in _SKIPPED:
+            self.counts["skipped"] += 1
+        elif category == "overhead":
+            self.overhead_ns += times[1] if times else 0
+        elif category not in _DEVICE:
+            self._unknown(f"category '{category[:40]}'")
+        elif times is None:
+            self.counts["without_times"] += 1
+        else:
+            self._on_device(event, _DEVICE[category], times)
+
+    def _on_device(self, event: Event, kind: int, times: tuple[int, int]) -> None:
+        args, device = event.args or _NO_ARGS, self.device
+        key = (kind, event.name or "")
+        name = self._kernel.get(key)
+        if name is None:
+            name = self._kernel[key] = len(self.kernels)
+            self.kernels.append(key)
+        device.begin.append(times[0])
+        device.duration.append(times[1])
+        device.name.append(name)
+        device.correlation.append(_whole(args.correlation))
+        device.external.append(_whole(args.external))
+        device.device.append(_whole(args.device if args.device is not None else event.pid))
+        device.stream.append(_whole(args.stream if args.stream is not None else event.tid))
+        device.bytes.append(_whole(args.bytes))
+        device.shape.append(self._shape_of(args) if kind == 0 else NONE)
+
+    def _shape_of(self, args: Args) -> int:
+        blocks, threads = _product(bytes(args.grid)), _product(bytes(args.block))
+        if blocks <= 0 or threads <= 0:
+            return NONE
+        shape = (blocks, threads, _whole(args.registers), _whole(args.shared_memory))
+        number = self._shape.get(shape)
+        if number is None:
+            number = self._shape[shape] = len(self.shapes)
+            self.shapes.append(shape)
+        return number
+
+    def _step(self, name: str, begin: int, end: int) -> None:
+        number = name.removeprefix(STEP_MARK)
+        self.steps.append(Step(int(number) if number.isdecimal() else NONE, begin, end))
+
+    def _flow(self, event: Event) -> None:
+        times = self._times(event) if event.cat == "fwdbwd" else None
+        if times is None:
+            self.counts["skipped"] += 1
+            return
+        flows = self.forward if event.ph == "s" else self.backward
+        flows.id.append(_whole(event.id))
+        flows.thread.append(self.thread_number((event.pid, event.tid)))  # type: ignore[arg-type]
+        flows.at.append(times[0])
+
+    def _instant(self, event: Event) -> None:
+        args = event.args
+        if args is None or args.allocated is None or (times := self._times(event)) is None:
+            self.counts["skipped"] += 1
+            return
+        memory = self.memory
+        is_host = _whole(args.device_type) == 0
+        memory.at.append(times[0])
+        memory.size.append(_whole(args.allocated))
+        memory.address.append(max(_whole(args.address), 0))
+        memory.thread.append(self.thread_number((event.pid, event.tid)))  # type: ignore[arg-type]
+        memory.device.append(NONE if is_host else max(_whole(args.device_id), 0))
+        memory.allocated.append(_whole(args.total_allocated))
+        memory.reserved.append(_whole(args.total_reserved))
+
+    def _metadata(self, event: Event) -> None:
+        self.counts["skipped"] += 1
+        text = "" if event.args is None or event.args.name is None else str(event.args.name)
+        if event.name == "thread_name":
+            self.thread_names[event.pid, event.tid] = text  # type: ignore[index]
+        elif event.name == "process_name":
+            self.process_names[event.pid] = text  # type: ignore[index]
+
+    def _times(self, event: Event) -> tuple[int, int] | None:
+        """Return begin and duration in ns, None where they are no times."""
+        try:
+            begin = round(event.ts * _NS_PER_US)  # type: ignore[operator]
+            duration = round((event.dur or 0) * _NS_PER_US)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        if self.origin_ns is None:
+            self.origin_ns = begin
+        begin -= self.origin_ns
+        return (begin, duration) if 0 <= duration < _MOST_NS and abs(begin) < _MOST_NS else None
+
+    def _set_origin(self, begin: float | None) -> bool:
+        if self.origin_ns is not None or begin is None or not math.isfinite(begin):
+            return False
+        self.origin_ns = round(begin * _NS_PER_US)
+        return True
+
+    def _unknown(self, what: str) -> None:
+        self.counts["unknown"] += 1
+        if what in self.unknown or len(self.unknown) < _MOST_UNKNOWN:
+            self.unknown[what] = self.unknown.get(what, 0) + 1
+
+
+_FLOW_ENDS: Final = frozenset("sft")
+_INSTANTS: Final = frozenset("iI")
+_MOST_UNKNOWN: Final = 20
+
+
+def _whole(value: float | str | None) -> int:
+    """Return a whole number; `NONE` for anything else."""
+    if type(value) is int:
+        return value if abs(value) < _MOST_NS else NONE
+    if value is None:
+        return NONE
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        return NONE
+    return number if abs(number) < _MOST_NS else NONE
+
+
+def _product(text: bytes) -> int:
+    """Return the product of a list of numbers, `NONE` for anything else."""
+    try:
+        return math.prod(int(part) for part in text.strip(b"[] \n").split(b",")) if text else NONE
+    except ValueError:
+        return NONE

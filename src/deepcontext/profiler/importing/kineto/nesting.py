@@ -1,0 +1,265 @@
+"""Which event called which, by time, and the node of each: one pass over the events of each thread.
+
+An event is below the innermost event of its thread that has not ended where it begins; events may overlap
+without nesting. Invariant: the events of `Nested` are in the order (thread, begin, longer first), and an
+event's parent stands before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import MAIN_THREAD, Frame, FrameKind
+from deepcontext.profiler.importing.kineto.columns import NONE, Columns, Kind
+from deepcontext.profiler.importing.kineto.frames import Place, phase_below, place_of
+from deepcontext.profiler.importing.tree_builder import ROOT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.importing.kineto.backward import Links
+    from deepcontext.profiler.importing.kineto.columns import Thread, ThreadColumns
+    from deepcontext.profiler.importing.tree_builder import TreeBuilder
+
+    Ints = npt.NDArray[np.int64]
+
+# Where events begin and end together, the outer one is of the kind that calls the other.
+_ORDER: Final = {Kind.PYTHON: 0, Kind.SCOPE: 1, Kind.OPERATOR: 2, Kind.CALL: 3}
+_AT_ONCE: Final = 65_536
+_FOREVER: Final = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Events:
+    """Events of the host, by thread and begin; arrays of shape (events,), int64 if not said otherwise.
+
+    Attributes:
+        begin: ns.
+        end: ns.
+        what: number of kind and name, int32.
+        kind: `Kind`, int8.
+        link: sequence number of an operator, correlation id of a call; `NONE`.
+        external: external id of an operator; `NONE`.
+        is_backward: whether the file has the thread of the operator's forward operator, bool.
+        first: index of each thread's first event, and the number of events, shape (threads + 1,).
+        threads: the threads in this order.
+        places: what the tree has for each kind and name.
+    """
+
+    begin: Ints
+    end: Ints
+    what: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.int8]
+    link: Ints
+    external: Ints
+    is_backward: npt.NDArray[np.bool_]
+    first: Ints
+    threads: list[Thread]
+    places: list[Place]
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.begin)
+
+
+@dataclass(slots=True)
+class Nested:
+    """Where each event is, arrays of shape (events,).
+
+    Attributes:
+        parent: index of the event around it on its thread, `NONE` without one.
+        node: its node; of an event without a frame of its own the node around it.
+        thread_node: node of each thread, shape (threads,).
+    """
+
+    parent: npt.NDArray[np.int32]
+    node: npt.NDArray[np.int32]
+    thread_node: list[int]
+
+
+def sorted_events(columns: Columns) -> Events:
+    """Return the events by thread and begin; empties the columns of each thread as it goes."""
+    kinds = np.array([kind for kind, _ in columns.names], np.int8)
+    order_of = np.array([_ORDER[kind] for kind, _ in columns.names], np.int8)
+    threads = _ordered_threads(columns)
+    parts: list[tuple[npt.NDArray[np.generic], ...]] = []
+    first = [0]
+    for thread in threads:
+        parts.append(_sorted(columns.threads.pop(thread), order_of))
+        first.append(first[-1] + len(parts[-1][0]))
+    joined = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
+    if not joined:
+        joined = [
+            np.zeros(0, each) for each in (np.int64, np.int64, np.int32, np.int64, np.int64, bool)
+        ]
+    begin, end, what, link, external, is_backward = joined
+    return Events(
+        begin,
+        end,
+        what,
+        kinds[what] if len(what) else np.zeros(0, np.int8),
+        link,
+        external,
+        is_backward,
+        np.array(first, np.int64),
+        threads,
+        [place_of(*name) for name in columns.names],
+    )
+
+
+def _sorted(
+    thread: ThreadColumns, order_of: npt.NDArray[np.int8]
+) -> tuple[npt.NDArray[np.generic], ...]:
+    begin = np.frombuffer(thread.begin, np.int64)
+    duration = np.frombuffer(thread.duration, np.int64)
+    what = np.frombuffer(thread.what, np.int32)
+    is_backward = np.zeros(len(begin), bool)
+    is_backward[np.frombuffer(thread.backward, np.int64)] = True
+    order = np.lexsort((order_of[what], -duration, begin))
+    link, external = np.frombuffer(thread.link, np.int64), np.frombuffer(thread.external, np.int64)
+    begin = begin[order]
+    return (
+        begin,
+        begin + duration[order],
+        what[order],
+        link[order],
+        external[order],
+        is_backward[order],
+    )
+
+
+def _ordered_threads(columns: Columns) -> list[Thread]:
+    """Return the threads, the main thread first, threads of the autograd engine last."""
+    main = _main_thread(columns)
+
+    def key(thread: Thread) -> tuple[bool, bool, int]:
+        return thread != main, bool(columns.threads[thread].backward), columns.thread_number(thread)
+
+    return sorted(columns.threads, key=key)
+
+
+def _main_thread(columns: Columns) -> Thread | None:
+    """Return the thread whose number is the process's; else the one with the most events and no backward."""
+    threads = columns.threads
+    own = [each for each in threads if each[0] == each[1] and each[0] != 0]
+    found = own or [each for each in threads if not threads[each].backward] or list(threads)
+    return max(found, key=lambda each: len(threads[each].begin), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """The events that are open, the thread first: ends, indices, nodes, forward operators."""
+
+    ends: list[int]
+    indices: list[int]
+    nodes: list[int]
+    forwards: list[int]
+
+
+class Nesting:
+    """Finds parents and nodes, thread after thread."""
+
+    def __init__(
+        self, columns: Columns, events: Events, links: Links, builder: TreeBuilder
+    ) -> None:
+        self._columns = columns
+        self._events = events
+        self._links = links
+        self._builder = builder
+        self._frames = [
+            NONE if each.frame is None else builder.frame(each.frame) for each in events.places
+        ]
+        self._known: dict[int, int] = {}
+        self.nested = Nested(
+            np.full(len(events), NONE, np.int32), np.zeros(len(events), np.int32), []
+        )
+
+    def run(self) -> Nested:
+        """Return where each event is."""
+        for number, thread in enumerate(self._events.threads):
+            self.nested.thread_node.append(self._thread_node(number, thread))
+            begin, end = int(self._events.first[number]), int(self._events.first[number + 1])
+            self._thread(begin, end, self.nested.thread_node[-1])
+        return self.nested
+
+    def _thread_node(self, number: int, thread: Thread) -> int:
+        name = MAIN_THREAD
+        if number:
+            given = self._columns.thread_names.get(thread, "")
+            # "thread 639 (pt_autograd_0)": numbers differ from run to run.
+            name = given.partition("(")[2].rpartition(")")[0] or "thread"
+        return self._builder.child(ROOT, self._builder.frame(Frame(FrameKind.THREAD, name)))
+
+    def _thread(self, first: int, last: int, thread_node: int) -> None:
+        open_events = _Open([_FOREVER], [NONE], [thread_node], [NONE])
+        for start in range(first, last, _AT_ONCE):
+            part = slice(start, min(start + _AT_ONCE, last))
+            self._part(part, open_events)
+            self._links.note(self.nested, part)
+
+    def _part(self, part: slice, open_events: _Open) -> None:
+        events, nested, known = self._events, self.nested, self._known
+        ends, indices, nodes, forwards = (
+            open_events.ends,
+            open_events.indices,
+            open_events.nodes,
+            open_events.forwards,
+        )
+        found: list[int] = []
+        parents: list[int] = []
+        for index, begin, end, what, kind, link, forward in zip(
+            range(part.start, part.stop),
+            events.begin[part].tolist(),
+            events.end[part].tolist(),
+            events.what[part].tolist(),
+            events.kind[part].tolist(),
+            events.link[part].tolist(),
+            self._links.forward[part].tolist(),
+            strict=True,
+        ):
+            while ends[-1] <= begin:
+                ends.pop()
+                indices.pop()
+                nodes.pop()
+                forwards.pop()
+            above, is_moved = nodes[-1], False
+            if forward == NONE:
+                forward = forwards[-1]  # noqa: PLW2901  inside a backward operator
+                if len(ends) == 1:
+                    above = self._links.above(index, above)
+            elif forward != forwards[-1]:
+                is_moved = True
+                is_here = forward >= part.start
+                above = found[forward - part.start] if is_here else int(nested.node[forward])
+            key = above << 34 | what << 2 | (kind == _OPERATOR and link >= 0) << 1 | is_moved
+            node = known.get(key)
+            if node is None:
+                node = known[key] = self._node(above, what, key)
+            found.append(node)
+            parents.append(indices[-1])
+            if kind != _CALL:
+                ends.append(end)
+                indices.append(index)
+                nodes.append(node)
+                forwards.append(forward)
+        nested.node[part] = found
+        nested.parent[part] = parents
+
+    def _node(self, above: int, what: int, key: int) -> int:
+        frame = self._frames[what]
+        if frame == NONE:
+            return above
+        phase = phase_below(
+            self._builder.phase_of(above),
+            self._events.places[what].role,
+            is_sequenced=bool(key & 2),
+            is_backward=bool(key & 1),
+        )
+        return self._builder.child(above, frame, phase)
+
+
+_OPERATOR: Final = int(Kind.OPERATOR)
+_CALL: Final = int(Kind.CALL)

@@ -1,0 +1,90 @@
+"""Opens what a user has: a profile, or a file of another tool that is read into one."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import ProfileDataError, UserError
+from deepcontext.profiler.format import schema
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.importing.kineto.reader import KinetoReader
+from deepcontext.profiler.importing.source_file import SourceFile
+from deepcontext.profiler.model.job.loading import Refused
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.trust import READ_FROM, CollectorReport, TrustReport
+
+if TYPE_CHECKING:
+    import os
+
+    from deepcontext.profiler.importing.reader import Contents, Reader
+
+# In this order a file is offered to them.
+READERS: Final[tuple[Reader, ...]] = (KinetoReader(),)
+
+
+def load(path: str | os.PathLike[str]) -> Profile:
+    """Return the profile of a file: of a profile, or of a file of another tool.
+
+    Raises:
+        UserError: there is no such file, or it cannot be opened.
+        ProfileDataError: the file is of no known format, is damaged, or is too new for this build.
+    """
+    file = SourceFile.open(Path(path))
+    if file.head.startswith(schema.MAGIC) and not file.is_compressed:
+        return Profile.load(path)
+    for reader in READERS:
+        if reader.recognises(file.head):
+            return _profile(reader.read(file), reader, file)
+    try:
+        return Profile.from_bytes(file.head, source=str(path))
+    except ProfileDataError as error:
+        known = ", ".join(reader.name for reader in READERS)
+        raise ProfileDataError(
+            f"{error}; files of other tools that can be read: {known}"
+        ) from error
+
+
+def load_or_refuse(path: str) -> Profile | Refused:
+    """Return the profile of a file, or why it cannot be read."""
+    try:
+        return load(path)
+    except (ProfileDataError, UserError) as error:
+        return Refused(path, str(error))
+
+
+def is_foreign(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is one of another tool; False where it cannot be read."""
+    try:
+        file = SourceFile.open(Path(path))
+    except Exception:  # noqa: BLE001  reading it says what is wrong
+        return False
+    return any(reader.recognises(file.head) for reader in READERS)
+
+
+def _profile(contents: Contents, reader: Reader, file: SourceFile) -> Profile:
+    built = contents.builder.finish()
+    reading = contents.reading
+    cut = contents.builder.cut
+    counts = dict(reading.counts) | {"nodes": len(built.tree), "paths_cut": cut}
+    read = CollectorReport(
+        READ_FROM,
+        Status.RAN,
+        details={"file": file.path.name, "format": reader.name, "producer": reading.producer}
+        | {name: f"{count:,}" for name, count in reading.counts.items()}
+        | dict(reading.details),
+    )
+    notes = reading.notes
+    if cut:
+        text = f"the tree has reached {len(built.tree):,} nodes: {cut:,} deeper paths are counted above"
+        notes += (text,)
+    profile = Profile(
+        frames=built.frames,
+        tree=built.tree,
+        metrics=built.metrics,
+        run=contents.run,
+        trust=TrustReport((read, *reading.parts), counts, None, notes),
+        sections=dict(contents.sections) | contents.builder.sections(built),
+    )
+    return dataclasses.replace(profile, source=str(file.path))
