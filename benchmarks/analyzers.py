@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from paired import Table, machine
 
 from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.answers import QUESTIONS
-from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS, MetricDescriptor

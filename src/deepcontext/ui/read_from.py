@@ -9,11 +9,13 @@ if TYPE_CHECKING:
 
 
 def read_from_text(trust: TrustReport) -> str:
-    """Return ``'trace.json.gz', a trace of torch.profiler with 56,451 events``; "" for a recorded profile."""
+    """Return ``'trace.json', a trace of torch.profiler with 56,451 events``; "" for a recorded profile."""
     read = trust.read_from
     if read is None:
         return ""
     details = read.details
     events = details.get("events_read", "")
     count = f" with {events} events" if events else ""
-    return f"'{details.get('file', '')}', {details.get('format', 'a file of another tool')}{count}"
+    lines = [each.details.get("lines", "") for each in trust.collectors if "lines" in each.details]
+    where = f"; a line is the one {lines[0]}" if lines else ""
+    return f"'{details.get('file', '')}', {details.get('format', 'a file of another tool')}{count}{where}"

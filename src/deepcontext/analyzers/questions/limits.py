@@ -29,6 +29,8 @@ from deepcontext.profiler.summaries.operator_work import operator_work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import numpy.typing as npt
+
     from deepcontext.profiler.model.operator_inputs import Inputs
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.operator_work import OperatorWork
@@ -84,6 +86,8 @@ _GRID: Final = "grid_block_count"
 _BLOCK: Final = "block_thread_count"
 _LEAST_LAUNCH_SHARE: Final = 0.05
 _FEW_BLOCKS: Final = 16
+# Of the multiprocessors: with blocks for more of them, little is left to gain.
+_MOST_BUSY: Final = 0.9
 _WARP: Final = {"nvidia": 32, "amd": 64}
 _FEWEST_KINDS: Final = 3
 _OF_COLLECTIVES: Final = ("nccl", "rccl")
@@ -317,7 +321,10 @@ def _launches(profile: Profile) -> Iterator[Cause]:
     of_collectives = np.array(
         [name.lower().startswith(_OF_COLLECTIVES) for name in names], np.bool_
     )
-    is_small = (grid > 0) & (grid < (processors or _FEW_BLOCKS)) & ~of_collectives
+    # The mean of several shapes is no shape.
+    is_one_shape = _is_one_value(profile, _BLOCK)[kernels] & ~of_collectives
+    few_blocks = _MOST_BUSY * processors or _FEW_BLOCKS
+    is_small = (grid > 0) & (grid < few_blocks) & ~of_collectives
     kinds = {names[each] for each in np.flatnonzero(is_small).tolist()}
     is_batch = processors and len(kinds) >= _FEWEST_KINDS and 2 * share[is_small].sum() >= 1
     if is_batch:
@@ -367,7 +374,7 @@ def _launches(profile: Profile) -> Iterator[Cause]:
                     "multiprocessors": processors or "unknown",
                 },
             )
-        if 0 < threads < warp or threads % warp:
+        if is_one_shape[index] and (0 < threads < warp or threads % warp):
             # Share of idle threads in the last warp of a block.
             idle = 1 - threads / (-(-threads // warp) * warp)
             yield at_place(
@@ -379,6 +386,16 @@ def _launches(profile: Profile) -> Iterator[Cause]:
                 words=words,
                 evidence={"block_threads_count": round(threads, 1), "warp_threads_count": warp},
             )
+
+
+def _is_one_value(profile: Profile, metric: str) -> npt.NDArray[np.bool_]:
+    """Return whether all events of each node have the same value, shape (nodes,)."""
+    rows = profile.metrics[metric]
+    result = np.zeros(len(profile.tree), np.bool_)
+    result[rows.node] = rows.count == 1
+    if rows.minimum is not None and rows.maximum is not None:
+        result[rows.node] |= rows.minimum == rows.maximum
+    return result
 
 
 def _stalls(profile: Profile) -> Iterator[Cause]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, KNOWN_METRICS, Aggregation
 from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.importing.window_rows import WindowRows, windows_section
 from deepcontext.profiler.model.frame_table import FrameTable
@@ -175,6 +175,8 @@ class TreeBuilder:
         metrics = {
             name: _rows(events, place) for name, events in self._metrics.items() if events.node
         }
+        for known in KNOWN_METRICS:  # a profile has them, with or without rows
+            metrics.setdefault(known.name, _no_rows(known))
         return Built(_table(self._frame_list), tree, metrics, place)
 
     def sections(self, built: Built) -> dict[str, bytes]:
@@ -192,6 +194,11 @@ class TreeBuilder:
             }
             found[WINDOWS] = windows_section(self._windows, rows, len(built.tree))
         return found
+
+
+def _no_rows(metric: MetricDescriptor) -> MetricRows:
+    none = np.zeros(0, np.int64)
+    return MetricRows(metric, none.astype(np.uint32), none.astype(np.uint64), none)
 
 
 def _adds_up(metric: MetricDescriptor) -> bool:

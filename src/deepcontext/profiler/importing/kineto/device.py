@@ -34,6 +34,7 @@ _KINDS: Final = (FrameKind.KERNEL, FrameKind.COPY, FrameKind.COPY)
 # Calls in which the host waits until the device is done.
 _WAITS: Final = ("Synchronize",)
 _BLOCKING: Final = frozenset({"cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "cuMemcpyDtoH_v2"})
+_PROFILER_FILES: Final = ("torch/profiler/", "torch/autograd/profiler.py")
 _GRAPHS: Final = ("GraphLaunch",)
 _SHAPE: Final = (
     gpu_metrics.GRID_BLOCK_COUNT,
@@ -45,6 +46,7 @@ _SHAPE: Final = (
 _COMMUNICATION: Final = (
     *("ncclDevKernel", "ncclKernel", "ncclSymk", "ncclSymDevKernel", "rcclGeneric", "mscclKernel"),
     *("mscclpp", "cross_device_reduce", "allreduce_fusion", "nvshmem", "deep_ep::"),
+    "multimem_all_reduce",
 )
 
 
@@ -331,8 +333,20 @@ def measure_calls(
         [name in _BLOCKING or any(part in name for part in _WAITS) for _, name in columns.names],
         bool,
     )
-    chosen = waits[events.what[calls]]
+    chosen = waits[events.what[calls]] & ~_of_profiler(events, nested, calls)
     builder.add(gpu_metrics.SYNC_WAIT_NS, nodes[chosen], duration[chosen], at[chosen])
+
+
+def _of_profiler(events: Events, nested: Nested, calls: Ints) -> Mask:
+    """Return which calls torch.profiler made itself: it synchronises when it stops, which ends the trace."""
+    last = int(calls[np.argmax(events.begin[calls])])
+    around = int(nested.parent[last])
+    is_own = around == NONE
+    while around != NONE and not is_own:
+        frame = events.places[int(events.what[around])].frame
+        is_own = frame is not None and any(part in frame.file for part in _PROFILER_FILES)
+        around = int(nested.parent[around])
+    return (calls == last) & is_own
 
 
 def device_section(

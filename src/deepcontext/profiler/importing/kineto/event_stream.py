@@ -79,6 +79,7 @@ class Event(msgspec.Struct, gc=False):  # pyright: ignore[reportCallIssue, repor
 
 _NO_ARGS: Final = Args()
 _events: Final = msgspec.json.Decoder(list[Event])
+_event: Final = msgspec.json.Decoder(Event)
 
 
 class EventStream:
@@ -199,8 +200,8 @@ class EventStream:
 
     def _event(self, value: object) -> Event | None:
         try:
-            return msgspec.convert(value, Event)
-        except (msgspec.ValidationError, RecursionError):
+            return _event.decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+        except (ValueError, msgspec.DecodeError, RecursionError):
             self.odd += 1
             return None
 
@@ -272,7 +273,9 @@ class EventStream:
     def _lenient(self, text: bytes) -> Any:
         """Decode what a strict decoder refuses: control characters, NaN, broken Unicode."""
         try:
-            return json.loads(text.decode("utf-8", "replace"), strict=False)
+            return json.loads(
+                text.decode("utf-8", "replace"), strict=False, parse_constant=lambda _: None
+            )
         except (ValueError, RecursionError) as error:
             reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise self._wrong(f"damaged JSON ({reason})") from error

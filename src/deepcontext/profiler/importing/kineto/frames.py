@@ -25,107 +25,24 @@ _MODULE: Final = "nn.Module: "
 # What torch.nn.Module itself does around `forward`: one frame, the module's, stands for it.
 _MODULE_FILE: Final = "torch/nn/modules/module.py"
 _MODULE_CALLS: Final = frozenset({"_call_impl", "_wrapped_call_impl", "__call__", "inner"})
+_BINDINGS: Final = ("pybind11_builtins.", "PyCapsule", "nanobind.")
 _RUN_BACKWARD: Final = "run_backward"
 _OPTIMIZER: Final = ("Optimizer.step#", "Optimizer.zero_grad#")
 _LOADER: Final = "enumerate(DataLoader)"
 _BACKWARD: Final = "autograd::engine::evaluate_function"
 # Files of these packages are not the program's own. The trace does not say which folder they were in.
 _STANDARD: Final = sys.stdlib_module_names
-_INSTALLED: Final = frozenset({
-    *(
-        "accelerate",
-        "aiohttp",
-        "apex",
-        "asyncer",
-        "bitsandbytes",
-        "cuda",
-        "cupy",
-        "datasets",
-        "deepspeed",
-    ),
-    *(
-        "diffusers",
-        "einops",
-        "fastapi",
-        "fbgemm_gpu",
-        "flash_attn",
-        "flashinfer",
-        "fsspec",
-        "functorch",
-    ),
-    *(
-        "huggingface_hub",
-        "hydra",
-        "ipykernel",
-        "IPython",
-        "jax",
-        "jaxlib",
-        "lightning",
-        "lightning_fabric",
-    ),
-    *(
-        "lightning_utilities",
-        "megatron",
-        "multiprocess",
-        "numpy",
-        "omegaconf",
-        "packaging",
-        "pandas",
-        "peft",
-    ),
-    *(
-        "PIL",
-        "pkg_resources",
-        "psutil",
-        "pydantic",
-        "pytest",
-        "pytorch_lightning",
-        "ray",
-        "regex",
-        "requests",
-    ),
-    *(
-        "safetensors",
-        "scipy",
-        "sentencepiece",
-        "setuptools",
-        "sglang",
-        "sklearn",
-        "starlette",
-        "tensorboard",
-    ),
-    *(
-        "tiktoken",
-        "timm",
-        "tokenizers",
-        "torch",
-        "torch_geometric",
-        "torchao",
-        "torchaudio",
-        "torchgen",
-    ),
-    *(
-        "torchmetrics",
-        "torchrec",
-        "torchvision",
-        "tornado",
-        "tqdm",
-        "transformer_engine",
-        "transformers",
-    ),
-    *(
-        "triton",
-        "triton_kernels",
-        "trl",
-        "typing_extensions",
-        "urllib3",
-        "uvicorn",
-        "uvloop",
-        "vllm",
-        "wandb",
-    ),
-    *("xformers", "yaml", "zmq"),
-})
+_PACKAGES: Final = """
+accelerate aiohttp aiter apex asyncer bitsandbytes cuda cupy datasets deepspeed diffusers einops
+fastapi fbgemm_gpu flash_attn flashinfer fsspec functorch huggingface_hub hydra ipykernel IPython
+jax jaxlib lightning lightning_fabric lightning_utilities megatron multiprocess numpy omegaconf
+packaging pandas peft PIL pkg_resources psutil pydantic pytest pytorch_lightning ray regex requests
+safetensors scipy sentencepiece setuptools sglang sklearn starlette tensorboard tiktoken timm
+tokenizers torch torch_geometric torchao torchaudio torchgen torchmetrics torchrec torchvision
+tornado tqdm transformer_engine transformers triton triton_kernels trl typing_extensions urllib3
+uvicorn uvloop vllm wandb xformers yaml zmq
+"""
+_INSTALLED: Final = frozenset(_PACKAGES.split())
 
 
 class Role(enum.IntEnum):
@@ -188,6 +105,8 @@ def _python(name: str) -> Place:
     built_in = _BUILT_IN.fullmatch(name)
     if built_in:
         of = (built_in["of"] or "").removeprefix("type").strip()
+        # What C++ binds to Python has no class of a name that anybody knows.
+        of = "" if of.startswith(_BINDINGS) else of
         text = f"{of}.{built_in['name']}" if of else built_in["name"]
         return Place(Frame(FrameKind.NATIVE, text), runs_backward=built_in["name"] == _RUN_BACKWARD)
     return Place(Frame(FrameKind.NATIVE, _ADDRESS.sub("", name) or "<function without a name>"))

@@ -35,6 +35,7 @@ _KEYS: Final = {
 }
 _VERSIONS: Final = (*_KEYS, "schemaVersion", "nccl_version")
 _OLDEST_UNIX_NS: Final = 10**18  # September 2001: smaller times count from a start of their own
+_LATE_NS: Final = 1_000_000
 _TOLERATED_SHARE: Final = 0.001
 
 
@@ -153,7 +154,7 @@ class Said:
                     "a trace has no samples: time outside operators is not divided into running and waiting",
                 ),
             ),
-            tuple(self._notes(work)),
+            tuple(self._notes(events, work)),
             details,
         )
 
@@ -165,7 +166,7 @@ class Said:
                 Status.OFF,
                 "the file has no Python functions (record with with_stack=True): paths begin at operators",
             )
-        details = {"functions": f"{count:,}", "lines": "where a function begins"}
+        details = {"functions": f"{count:,}", "lines": "at which a function begins"}
         return CollectorReport("python", Status.RAN, details=details)
 
     def _operators(self, events: Events, links: Links) -> CollectorReport:
@@ -204,7 +205,7 @@ class Said:
         versions = {key: str(self.facts[key]) for key in _VERSIONS if key in self.facts}
         return [CollectorReport(vendor or "gpu", Status.RAN, details=details | versions)]
 
-    def _notes(self, work: Work) -> list[str]:
+    def _notes(self, events: Events, work: Work) -> list[str]:
         notes = []
         if work.counts.unmatched > _TOLERATED_SHARE * len(work):
             early = work.launched_before()
@@ -212,6 +213,12 @@ class Said:
             notes.append(
                 f"{work.counts.unmatched:,} of {len(work):,} kernels, copies and memsets have no launch in "
                 f"the file{when}: they are shown as 'GPU work of unknown origin'"
+            )
+        if len(work) and len(events) and work.end.max() > events.end.max() + _LATE_NS:
+            late = int(work.end.max() - events.end.max())
+            notes.append(
+                f"the devices worked for {late / 1e6:,.1f} ms after the file's last event of the host: the "
+                "elapsed time is the host's"
             )
         if self.columns.counts["without_times"]:
             notes.append(
