@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.profiler.importing.kineto.event_stream import Args, Event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     Thread = tuple[int | str, int | str]
 
 NONE: Final = -1
 _NS_PER_US: Final = 1000
 # Beyond this, times are no times: 146 years.
-_MOST_NS: Final = 2**62
+MOST_NS: Final = 2**62
 _NO_ARGS: Final = Args()
 STEP_MARK: Final = "ProfilerStep#"
 
@@ -71,20 +71,15 @@ class ThreadColumns:
     """Events of one thread, in the order of the file.
 
     Attributes:
-        begin: ns.
-        duration: ns.
-        what: number of the kind and name of each, an index into `Columns.names`.
-        link: of an operator its sequence number or `NONE`, of a call its correlation id or `NONE`.
-        external: of an operator its external id, of others `NONE`.
-        backward: places of operators that have the thread of their forward operator.
+        times: begin and duration of each event in us, one after the other, as the file has them.
+        codes: three numbers of each event: twice the number of its kind and name (an index into
+            `Columns.names`), plus 1 if the file has the thread of an operator's forward operator; of an
+            operator its sequence number, of a call its correlation id; of an operator its external id. `NONE`
+            where there is none.
     """
 
-    begin: array[int] = field(default_factory=lambda: array("q"))
-    duration: array[int] = field(default_factory=lambda: array("q"))
-    what: array[int] = field(default_factory=lambda: array("i"))
-    link: array[int] = field(default_factory=lambda: array("q"))
-    external: array[int] = field(default_factory=lambda: array("q"))
-    backward: array[int] = field(default_factory=lambda: array("q"))
+    times: array[float] = field(default_factory=lambda: array("d"))
+    codes: array[int] = field(default_factory=lambda: array("q"))
 
 
 @dataclass(slots=True)
@@ -171,17 +166,19 @@ class Columns:
         self.unknown: dict[str, int] = {}
         self._what: dict[tuple[Kind, object], int] = {}
         self._kernel: dict[tuple[int, str], int] = {}
-        self._shape: dict[tuple[int, int, int, int], int] = {}
+        self._shape: dict[tuple[object, ...], int] = {}
         self._thread: dict[Thread, int] = {}
-        self._name_of: Callable[[Kind, str, Args], str] = lambda _kind, name, _args: name
 
     def read(self, batches: Iterable[list[Event]]) -> None:
         """Read all events."""
         for batch in batches:
             self.counts["read"] += len(batch)
             for event in batch:
-                if event.ph == "X":
-                    self._span(event)
+                kind = _HOST.get(event.cat or "")
+                if kind is not None and event.ph == "X":
+                    self._on_host(event, kind)
+                elif event.ph == "X":
+                    self._other_span(event, (event.cat or "").lower())
                 elif event.ph in _FLOW_ENDS:
                     self._flow(event)
                 elif event.ph in _INSTANTS:
@@ -195,51 +192,47 @@ class Columns:
         """Return the number of a thread."""
         return self._thread.setdefault(thread, len(self._thread))
 
-    def _span(self, event: Event) -> None:  # noqa: C901  the hot loop calls nothing it can do without
-        category = event.cat
-        if category is None or (kind := _HOST.get(category)) is None:
-            self._other_span(event, "" if category is None else category.lower())
-            return
-        begin, duration = event.ts, event.dur
-        try:
-            begin_ns = round(begin * _NS_PER_US) - self.origin_ns  # type: ignore[operator]
-            duration_ns = round(duration * _NS_PER_US)  # type: ignore[operator]
-        except (TypeError, ValueError, OverflowError):
-            if self._set_origin(begin):
-                self._span(event)
-            else:
-                self.counts["without_times"] += 1
-            return
-        if duration_ns < 0 or abs(begin_ns) > _MOST_NS or duration_ns > _MOST_NS:
-            self.counts["without_times"] += 1
-            return
-        name = event.name or ""
-        args = event.args or _NO_ARGS
-        if kind == Kind.SCOPE and name.startswith(STEP_MARK):
-            self._step(name, begin_ns, begin_ns + duration_ns)
-            return
+    def _on_host(self, event: Event, kind: Kind) -> None:  # noqa: C901  the hot path
+        key = (kind, event.name)
+        what = self._what.get(key)
+        if what is None:
+            if kind is Kind.SCOPE and (event.name or "").startswith(STEP_MARK):
+                self._step(event)
+                return
+            what = self._what[key] = len(self.names)
+            self.names.append((kind, event.name or ""))
         thread = (event.pid, event.tid)
         columns = self.threads.get(thread)  # type: ignore[arg-type]
         if columns is None:
-            columns = self.threads.setdefault(thread, ThreadColumns())  # type: ignore[arg-type]
-            self.thread_number(thread)  # type: ignore[arg-type]
-        key = (kind, name)
-        what = self._what.get(key)
-        if what is None:
-            what = self._what[key] = len(self.names)
-            self.names.append((kind, name))
+            columns = self._new_thread(event, thread)  # type: ignore[arg-type]
+        try:
+            columns.times.extend((event.ts, event.dur))  # type: ignore[arg-type]
+        except TypeError:
+            columns.times.extend(
+                [math.nan] * (len(columns.codes) // 3 * 2 + 2 - len(columns.times))
+            )
         link = external = NONE
-        if kind == Kind.OPERATOR:
-            link, external = _whole(args.sequence), _whole(args.external)
-            if _whole(args.forward_thread) > 0:
-                columns.backward.append(len(columns.begin))
-        elif kind == Kind.CALL:
-            link = _whole(args.correlation)
-        columns.begin.append(begin_ns)
-        columns.duration.append(duration_ns)
-        columns.what.append(what)
-        columns.link.append(link)
-        columns.external.append(external)
+        args = event.args
+        code = what << 1
+        if args is not None:
+            if kind is Kind.OPERATOR:
+                number, external = args.sequence, args.external  # type: ignore[assignment]
+                link = number if type(number) is int else _whole(number)
+                external = external if type(external) is int else _whole(external)
+                if args.forward_thread and _whole(args.forward_thread) > 0:
+                    code |= 1
+            elif kind is Kind.CALL:
+                link = _whole(args.correlation)
+        try:
+            columns.codes.extend((code, link, external))
+        except OverflowError:
+            columns.codes.extend([code, NONE, NONE][len(columns.codes) % 3 :])
+
+    def _new_thread(self, event: Event, thread: Thread) -> ThreadColumns:
+        if self.origin_ns is None:
+            self._times(event)
+        self.thread_number(thread)
+        return self.threads.setdefault(thread, ThreadColumns())
 
     def _other_span(self, event: Event, category: str) -> None:
         times = self._times(event)
@@ -274,19 +267,30 @@ class Columns:
         device.shape.append(self._shape_of(args) if kind == 0 else NONE)
 
     def _shape_of(self, args: Args) -> int:
-        blocks, threads = _product(bytes(args.grid)), _product(bytes(args.block))
-        if blocks <= 0 or threads <= 0:
-            return NONE
-        shape = (blocks, threads, _whole(args.registers), _whole(args.shared_memory))
-        number = self._shape.get(shape)
+        text = (bytes(args.grid), bytes(args.block), args.registers, args.shared_memory)
+        number = self._shape.get(text)
         if number is None:
-            number = self._shape[shape] = len(self.shapes)
-            self.shapes.append(shape)
+            shape = (
+                _product(text[0]),
+                _product(text[1]),
+                _whole(args.registers),
+                _whole(args.shared_memory),
+            )
+            number = NONE
+            if shape[0] > 0 and shape[1] > 0:
+                number = len(self.shapes)
+                self.shapes.append(shape)
+            if len(self._shape) < _MOST_SHAPES:
+                self._shape[text] = number
         return number
 
-    def _step(self, name: str, begin: int, end: int) -> None:
-        number = name.removeprefix(STEP_MARK)
-        self.steps.append(Step(int(number) if number.isdecimal() else NONE, begin, end))
+    def _step(self, event: Event) -> None:
+        number, times = (event.name or "").removeprefix(STEP_MARK), self._times(event)
+        if times is None:
+            self.counts["without_times"] += 1
+            return
+        known = int(number) if number.isdecimal() else NONE
+        self.steps.append(Step(known, times[0], sum(times)))
 
     def _flow(self, event: Event) -> None:
         times = self._times(event) if event.cat == "fwdbwd" else None
@@ -331,13 +335,7 @@ class Columns:
         if self.origin_ns is None:
             self.origin_ns = begin
         begin -= self.origin_ns
-        return (begin, duration) if 0 <= duration < _MOST_NS and abs(begin) < _MOST_NS else None
-
-    def _set_origin(self, begin: float | None) -> bool:
-        if self.origin_ns is not None or begin is None or not math.isfinite(begin):
-            return False
-        self.origin_ns = round(begin * _NS_PER_US)
-        return True
+        return (begin, duration) if 0 <= duration < MOST_NS and abs(begin) < MOST_NS else None
 
     def _unknown(self, what: str) -> None:
         self.counts["unknown"] += 1
@@ -348,19 +346,20 @@ class Columns:
 _FLOW_ENDS: Final = frozenset("sft")
 _INSTANTS: Final = frozenset("iI")
 _MOST_UNKNOWN: Final = 20
+_MOST_SHAPES: Final = 1 << 16
 
 
 def _whole(value: float | str | None) -> int:
     """Return a whole number; `NONE` for anything else."""
     if type(value) is int:
-        return value if abs(value) < _MOST_NS else NONE
+        return value if abs(value) < MOST_NS else NONE
     if value is None:
         return NONE
     try:
         number = int(value)
     except (ValueError, OverflowError):
         return NONE
-    return number if abs(number) < _MOST_NS else NONE
+    return number if abs(number) < MOST_NS else NONE
 
 
 def _product(text: bytes) -> int:

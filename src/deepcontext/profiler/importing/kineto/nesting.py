@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import MAIN_THREAD, Frame, FrameKind
-from deepcontext.profiler.importing.kineto.columns import NONE, Columns, Kind
+from deepcontext.profiler.importing.kineto.columns import MOST_NS, NONE, Columns, Kind
 from deepcontext.profiler.importing.kineto.frames import Place, phase_below, place_of
 from deepcontext.profiler.importing.tree_builder import ROOT
 
@@ -88,7 +88,7 @@ def sorted_events(columns: Columns) -> Events:
     parts: list[tuple[npt.NDArray[np.generic], ...]] = []
     first = [0]
     for thread in threads:
-        parts.append(_sorted(columns.threads.pop(thread), order_of))
+        parts.append(_sorted(columns, columns.threads.pop(thread), order_of))
         first.append(first[-1] + len(parts[-1][0]))
     joined = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
     if not joined:
@@ -111,23 +111,31 @@ def sorted_events(columns: Columns) -> Events:
 
 
 def _sorted(
-    thread: ThreadColumns, order_of: npt.NDArray[np.int8]
+    columns: Columns, thread: ThreadColumns, order_of: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.generic], ...]:
-    begin = np.frombuffer(thread.begin, np.int64)
-    duration = np.frombuffer(thread.duration, np.int64)
-    what = np.frombuffer(thread.what, np.int32)
-    is_backward = np.zeros(len(begin), bool)
-    is_backward[np.frombuffer(thread.backward, np.int64)] = True
-    order = np.lexsort((order_of[what], -duration, begin))
-    link, external = np.frombuffer(thread.link, np.int64), np.frombuffer(thread.external, np.int64)
-    begin = begin[order]
+    times = np.frombuffer(thread.times, np.float64).reshape(-1, 2)
+    codes = np.frombuffer(thread.codes, np.int64).reshape(-1, 3)
+    origin = columns.origin_ns or 0
+    # Whole us of the year 2023 times 1,000 would not fit the 53 bits of a float: subtract first.
+    begin = (times[:, 0] - origin // 1000) * 1000 - origin % 1000
+    duration = times[:, 1] * 1000
+    with np.errstate(invalid="ignore"):
+        usable = (np.abs(begin) < MOST_NS) & (duration >= 0) & (duration < MOST_NS)
+    if not usable.all():
+        columns.counts["without_times"] += int(len(usable) - usable.sum())
+        begin, duration, codes = begin[usable], duration[usable], codes[usable]
+    begins, durations = np.rint(begin).astype(np.int64), np.rint(duration).astype(np.int64)
+    del begin, duration
+    what = (codes[:, 0] >> 1).astype(np.int32)
+    order = np.lexsort((order_of[what], -durations, begins))
+    begins = begins[order]
     return (
-        begin,
-        begin + duration[order],
+        begins,
+        begins + durations[order],
         what[order],
-        link[order],
-        external[order],
-        is_backward[order],
+        codes[order, 1],
+        codes[order, 2],
+        (codes[order, 0] & 1).astype(bool),
     )
 
 
@@ -136,7 +144,7 @@ def _ordered_threads(columns: Columns) -> list[Thread]:
     main = _main_thread(columns)
 
     def key(thread: Thread) -> tuple[bool, bool, int]:
-        return thread != main, bool(columns.threads[thread].backward), columns.thread_number(thread)
+        return thread != main, _is_engine(columns.threads[thread]), columns.thread_number(thread)
 
     return sorted(columns.threads, key=key)
 
@@ -145,8 +153,13 @@ def _main_thread(columns: Columns) -> Thread | None:
     """Return the thread whose number is the process's; else the one with the most events and no backward."""
     threads = columns.threads
     own = [each for each in threads if each[0] == each[1] and each[0] != 0]
-    found = own or [each for each in threads if not threads[each].backward] or list(threads)
-    return max(found, key=lambda each: len(threads[each].begin), default=None)
+    found = own or [each for each in threads if not _is_engine(threads[each])] or list(threads)
+    return max(found, key=lambda each: len(threads[each].times), default=None)
+
+
+def _is_engine(thread: ThreadColumns) -> bool:
+    """Return whether a thread has operators with the thread of their forward operator."""
+    return bool((np.frombuffer(thread.codes, np.int64)[::3] & 1).any())
 
 
 @dataclass(frozen=True, slots=True)
