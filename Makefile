@@ -11,7 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
 JOBS ?= 2
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser compat newest fuzz soak ecosystem processes wheels cases store-cases gains mutations gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser compat newest fuzz soak ecosystem processes traces wheels cases store-cases gains mutations gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -142,6 +142,9 @@ ecosystem: $(VENV)/.installed $(VENV)/vllm/.made ## third-party programs and lib
 
 processes: $(VENV)/.installed ## every way to start a child with every way to end, and a storm of children
 	$(BIN)/python -m pytest -q -m processes --timeout 1200 tests/integration/processes
+
+traces: $(VENV)/.installed ## real traces of other profilers (DEEPCONTEXT_TRACES names their folder), against an independent count
+	$(BIN)/python -m pytest -q -m traces tests/profiler/importing
 
 wheels: $(VENV)/.installed ## wheels of this processor and the sdist into dist/, each installed and tried
 	tools/make_roots.sh

@@ -30,6 +30,7 @@ MODULES = (
     "gpu_visit",
     "start_up",
     "open_large",
+    "import_traces",
     "merge_ranks",
     "analyzers",
 )

@@ -148,7 +148,7 @@ def test_old_files_have_whole_times_and_other_names(tmp_path: Path) -> None:
     events = [
         traces.op("aten::mul", 1_683_564_901_548_726, 100),
         traces.launch(1_683_564_901_548_730, 863_350),
-        traces.kernel("mul", 1_683_564_901_549_000, 7, 863_350, **{"External id": 863_350}),
+        traces.kernel("mul", 1_683_564_901_549_000, 7, 863_350, External_id=863_350),
         {"ph": "s", "cat": "async_cpu_to_gpu", "id": 1, "pid": 1, "tid": 1, "ts": 1},
     ]
     profile = load(traces.write(tmp_path / "old.json", events))
@@ -160,7 +160,7 @@ def test_old_files_have_whole_times_and_other_names(tmp_path: Path) -> None:
 def test_a_kernel_without_a_call_is_joined_by_external_id(tmp_path: Path) -> None:
     events = [
         traces.op("aten::mul", 10, 100, External_id=5),
-        traces.kernel("mul", 200, 7, 99, **{"External id": 5}),
+        traces.kernel("mul", 200, 7, 99, External_id=5),
         traces.kernel("earlier", 5, 7, 98),
     ]
     profile = load(traces.write(tmp_path / "trace.json", events))

@@ -26,15 +26,16 @@ def span(
         "tid": tid,
         "ts": begin,
         "dur": duration,
-        "args": {
-            key.replace("_", " ", 1) if key in _SPACED else key: value
-            for key, value in args.items()
-        },
+        "args": _named(args),
     }
 
 
-# Keys of arguments that have a space where the tests write an underscore.
-_SPACED = {"External_id", "Sequence_number", "Fwd_thread id"}
+def _named(args: dict[str, object]) -> dict[str, object]:
+    """Return arguments under the names of a trace, which have spaces: "External id"."""
+    return {
+        key.replace("_", " ") if key.endswith(("_id", "_number")) else key: value
+        for key, value in args.items()
+    }
 
 
 def op(name: str, begin: float, duration: float, *, tid: int = MAIN, **args: object) -> Event:
@@ -60,10 +61,8 @@ def kernel(
     category: str = "kernel",
     **args: object,
 ) -> Event:
-    event = span(
-        category, name, begin, duration, correlation=correlation, device=0, stream=7, **args
-    )
-    return event | {"pid": 0, "tid": 7}
+    event = span(category, name, begin, duration, correlation=correlation, device=0, stream=7)
+    return event | {"pid": 0, "tid": 7, "args": event["args"] | _named(args)}
 
 
 def step(number: int, begin: float, duration: float) -> Event:

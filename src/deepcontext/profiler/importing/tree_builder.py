@@ -16,7 +16,8 @@ import numpy as np
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, KNOWN_METRICS, Aggregation
 from deepcontext.profiler.format.node_sections import WINDOWS
-from deepcontext.profiler.importing.window_rows import WindowRows, windows_section
+from deepcontext.profiler.importing.sums import Sums
+from deepcontext.profiler.importing.window_rows import windows_section
 from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.tree import Tree
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = 0
 MOST_NODES: Final = 4_000_000
+_MOST_PARTS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,21 @@ class Built:
 
 
 @dataclass(slots=True)
-class _Events:
-    """Values of one metric, one an event; arrays of shape (events,)."""
+class _Metric:
+    """What was added of one metric."""
 
     descriptor: MetricDescriptor
-    node: list[Ints] = field(default_factory=list)
-    value: list[Ints] = field(default_factory=list)
-    window: list[npt.NDArray[np.int16]] = field(default_factory=list)
+    parts: list[Sums] = field(default_factory=list)
+
+    def add(self, part: Sums) -> None:
+        """Add sums, and join the parts before they are many."""
+        self.parts.append(part)
+        if len(self.parts) > _MOST_PARTS:
+            self.parts = [Sums.together(self.parts)]
+
+    def sums(self) -> Sums:
+        """Return all sums."""
+        return Sums.together(self.parts)
 
 
 class TreeBuilder:
@@ -78,7 +88,7 @@ class TreeBuilder:
         self._frame = array("i", [self.frame(Frame(FrameKind.ROOT, "root"))])
         self._phase = array("B", [Phase.NONE])
         self._children: dict[tuple[int, int, int], int] = {}
-        self._metrics: dict[str, _Events] = {}
+        self._metrics: dict[str, _Metric] = {}
         self._sections: dict[str, Callable[[Ints, int], bytes]] = {}
         self._windows: Sequence[WindowFacts] = ()
         self._ends = np.zeros(0, np.int64)
@@ -145,14 +155,13 @@ class TreeBuilder:
             at: when each event counts, ns on the clock of the windows, shape (events,); None for values that
                 describe nodes.
         """
-        events = self._metrics.setdefault(descriptor.name, _Events(descriptor))
-        if len(node):
-            events.node.append(np.asarray(node, np.int64))
-            events.value.append(np.asarray(value, np.int64))
-            window = np.full(len(node), len(self._ends), np.int16)
-            if at is not None and len(self._ends):
-                window = np.searchsorted(self._ends, at, "left").astype(np.int16)
-            events.window.append(window)
+        if not len(node):
+            return
+        window = np.full(len(node), len(self._ends), np.int64)
+        if at is not None and len(self._ends):
+            window = np.searchsorted(self._ends, at, "left")
+        metric = self._metrics.setdefault(descriptor.name, _Metric(descriptor))
+        metric.add(Sums.of(np.asarray(node, np.int64), np.asarray(value, np.int64), window))
 
     def section(self, name: str, make: Callable[[Ints, int], bytes]) -> None:
         """Add a section whose payload refers to nodes.
@@ -173,7 +182,8 @@ class TreeBuilder:
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         metrics = {
-            name: _rows(events, place) for name, events in self._metrics.items() if events.node
+            name: _rows(metric.descriptor, metric.sums().by_node(place))
+            for name, metric in self._metrics.items()
         }
         for known in KNOWN_METRICS:  # a profile has them, with or without rows
             metrics.setdefault(known.name, _no_rows(known))
@@ -184,15 +194,11 @@ class TreeBuilder:
         found = {name: make(built.place, len(built.tree)) for name, make in self._sections.items()}
         if self._windows:
             rows = {
-                name: WindowRows(
-                    built.place[np.concatenate(events.node)],
-                    np.concatenate(events.value),
-                    np.concatenate(events.window),
-                )
-                for name, events in self._metrics.items()
-                if events.node and _adds_up(events.descriptor)
+                name: metric.sums()
+                for name, metric in self._metrics.items()
+                if _adds_up(metric.descriptor)
             }
-            found[WINDOWS] = windows_section(self._windows, rows, len(built.tree))
+            found[WINDOWS] = windows_section(self._windows, rows, built.place)
         return found
 
 
@@ -205,28 +211,16 @@ def _adds_up(metric: MetricDescriptor) -> bool:
     return metric.aggregation is Aggregation.SUM or metric is CALL_DURATION_NS
 
 
-def _rows(events: _Events, place: Ints) -> MetricRows:
-    node = place[np.concatenate(events.node)]
-    value = np.concatenate(events.value)
-    order = np.argsort(node, kind="stable")
-    node, value = node[order], value[order]
-    first = np.flatnonzero(np.concatenate(([True], node[1:] != node[:-1])))
-    count = np.diff(np.append(first, len(node)))
-    total = np.add.reduceat(value, first)
-    spread: dict[str, npt.NDArray[np.float64] | Ints] = {}
-    if events.descriptor.aggregation is not Aggregation.SUM or events.descriptor.name in _SPREAD:
-        mean = np.repeat(total / count, count)
-        spread = {
-            "minimum": np.minimum.reduceat(value, first),
-            "maximum": np.maximum.reduceat(value, first),
-            "m2": np.add.reduceat((value - mean) ** 2, first),
-        }
+def _rows(descriptor: MetricDescriptor, sums: Sums) -> MetricRows:
+    has_spread = descriptor.aggregation is not Aggregation.SUM or descriptor.name in _SPREAD
     return MetricRows(
-        events.descriptor,
-        node[first].astype(np.uint32),
-        count.astype(np.uint64),
-        total,
-        **spread,  # type: ignore[arg-type]
+        descriptor,
+        sums.node.astype(np.uint32),
+        sums.count.astype(np.uint64),
+        sums.total,
+        sums.minimum if has_spread else None,
+        sums.maximum if has_spread else None,
+        sums.m2 if has_spread else None,
     )
 
 

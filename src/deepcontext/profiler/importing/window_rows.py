@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.importing.sums import Sums
+
     Ints = npt.NDArray[np.int64]
+    Rows = tuple[Ints, Ints, Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,46 +43,34 @@ class WindowFacts:
     times: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WindowRows:
-    """Values of one metric, arrays of shape (events,).
-
-    Attributes:
-        node: node of each event.
-        value: its value.
-        window: number of its window; the number of windows for an event in none.
-    """
-
-    node: Ints
-    value: Ints
-    window: npt.NDArray[np.int16]
-
-    def of(self, number: int) -> tuple[Ints, Ints, Ints]:
-        """Return nodes, ascending, with the number and the sum of their events in a window."""
-        chosen = self.window == number
-        nodes, place = np.unique(self.node[chosen], return_inverse=True)
-        count = np.bincount(place, minlength=len(nodes))
-        total = np.bincount(place, weights=self.value[chosen], minlength=len(nodes))
-        return nodes, count, total.astype(np.int64)
-
-
 def windows_section(
-    windows: Sequence[WindowFacts], metrics: Mapping[str, WindowRows], node_count: int
+    windows: Sequence[WindowFacts], metrics: Mapping[str, Sums], place: Ints
 ) -> bytes:
-    """Return the payload of the section."""
-    return wire.encode(
-        "WindowTable",
-        {
-            "windows": [_message(number, each, metrics) for number, each in enumerate(windows)],
-            "estimated": [],
-            "node_count": node_count,
-        },
-    )
+    """Return the payload of the section.
+
+    Args:
+        windows: the windows.
+        metrics: sums by name of the metric.
+        place: id of each node in the finished tree by the builder's ids, shape (nodes,).
+    """
+    messages = []
+    for number, window in enumerate(windows):
+        rows = {name: _rows(sums, number, place) for name, sums in metrics.items()}
+        messages.append(_message(window, rows))
+    table = {"windows": messages, "estimated": [], "node_count": len(place)}
+    return wire.encode("WindowTable", table)
 
 
-def _message(number: int, window: WindowFacts, metrics: Mapping[str, WindowRows]) -> dict[str, Any]:
+def _rows(sums: Sums, number: int, place: Ints) -> Rows:
+    """Return nodes, ascending, with the number and the sum of their events in a window."""
+    chosen = np.flatnonzero(sums.window == number)
+    node = place[sums.node[chosen]]
+    chosen, node = chosen[np.argsort(node)], np.sort(node)
+    return node, sums.count[chosen], sums.total[chosen]
+
+
+def _message(window: WindowFacts, rows: dict[str, Rows]) -> dict[str, Any]:
     times = np.array(window.times, np.int64)
-    rows = {name: each.of(number) for name, each in metrics.items()}
     if CALL_DURATION_NS.name in rows and HOST_TIME_NS.name in rows:
         rows[CALL_DURATION_NS.name] = _less(rows[CALL_DURATION_NS.name], rows[HOST_TIME_NS.name])
     return {
@@ -89,16 +80,14 @@ def _message(number: int, window: WindowFacts, metrics: Mapping[str, WindowRows]
         "end_ns": window.end_ns,
         "timed_steps": len(times),
         "step_total_ns": int(times.sum()),
-        "step_minimum_ns": int(times.min(initial=np.iinfo(np.int64).max)) if len(times) else 0,
-        "step_maximum_ns": int(times.max(initial=0)),
+        "step_minimum_ns": min(window.times, default=0),
+        "step_maximum_ns": max(window.times, default=0),
         "step_m2": float(((times - times.mean()) ** 2).sum()) if len(times) else 0.0,
         "metrics": [_metric(name, *each) for name, each in rows.items() if len(each[0])],
     }
 
 
-def _less(
-    durations: tuple[Ints, Ints, Ints], own: tuple[Ints, Ints, Ints]
-) -> tuple[Ints, Ints, Ints]:
+def _less(durations: Rows, own: Rows) -> Rows:
     """Return durations without the time of the calls themselves, as the format has them."""
     nodes = np.union1d(durations[0], own[0])
     count, total = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)

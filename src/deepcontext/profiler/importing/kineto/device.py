@@ -346,7 +346,7 @@ def _of_profiler(events: Events, nested: Nested, calls: Ints) -> Mask:
         frame = events.places[int(events.what[around])].frame
         is_own = frame is not None and any(part in frame.file for part in _PROFILER_FILES)
         around = int(nested.parent[around])
-    return (calls == last) & is_own
+    return np.asarray((calls == last) & is_own, np.bool_)
 
 
 def device_section(

@@ -8,7 +8,7 @@ event's parent stands before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Where events begin and end together, the outer one is of the kind that calls the other.
 _ORDER: Final = {Kind.PYTHON: 0, Kind.SCOPE: 1, Kind.OPERATOR: 2, Kind.CALL: 3}
+# Of begin, end, what, link, external id, is_backward.
+_TYPES: Final = (np.int64, np.int64, np.int32, np.int64, np.int64, np.bool_)
 _AT_ONCE: Final = 65_536
 _FOREVER: Final = 2**63 - 1
 
@@ -85,16 +87,15 @@ def sorted_events(columns: Columns) -> Events:
     kinds = np.array([kind for kind, _ in columns.names], np.int8)
     order_of = np.array([_ORDER[kind] for kind, _ in columns.names], np.int8)
     threads = _ordered_threads(columns)
-    parts: list[tuple[npt.NDArray[np.generic], ...]] = []
+    size = sum(len(each.codes) // 3 for each in columns.threads.values())
+    joined: list[npt.NDArray[Any]] = [np.empty(size, each) for each in _TYPES]
     first = [0]
     for thread in threads:
-        parts.append(_sorted(columns, columns.threads.pop(thread), order_of))
-        first.append(first[-1] + len(parts[-1][0]))
-    joined = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
-    if not joined:
-        joined = [
-            np.zeros(0, each) for each in (np.int64, np.int64, np.int32, np.int64, np.int64, bool)
-        ]
+        part = _sorted(columns, columns.threads.pop(thread), order_of)
+        first.append(first[-1] + len(part[0]))
+        for column, values in zip(joined, part, strict=True):
+            column[first[-2] : first[-1]] = values
+    joined = [column[: first[-1]] for column in joined]
     begin, end, what, link, external, is_backward = joined
     return Events(
         begin,
