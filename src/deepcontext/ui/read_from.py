@@ -18,4 +18,6 @@ def read_from_text(trust: TrustReport) -> str:
     count = f" with {events} events" if events else ""
     lines = [each.details.get("lines", "") for each in trust.collectors if "lines" in each.details]
     where = f"; a line is the one {lines[0]}" if lines else ""
-    return f"'{details.get('file', '')}', {details.get('format', 'a file of another tool')}{count}{where}"
+    if not details.get("file"):  # joined ranks
+        return f"files of other tools, one a rank, joined{where}"
+    return f"'{details['file']}', {details.get('format', 'a file of another tool')}{count}{where}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +19,7 @@ from deepcontext.profiler.model.trust import READ_FROM, CollectorReport, TrustRe
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator, Sequence
 
     from deepcontext.profiler.importing.reader import Contents, Reader
 
@@ -52,6 +55,37 @@ def load_or_refuse(path: str) -> Profile | Refused:
         return load(path)
     except (ProfileDataError, UserError) as error:
         return Refused(path, str(error))
+
+
+def foreign_files(folder: str | os.PathLike[str]) -> list[str]:
+    """Return the files of other tools in a folder without profiles, by name: usually one a rank."""
+    try:
+        found = sorted(path for path in Path(folder).iterdir() if path.is_file())
+    except OSError:
+        return []
+    if any(path.suffix == ".dcprof" for path in found):
+        return []
+    return [str(path) for path in found if is_foreign(path)]
+
+
+@contextlib.contextmanager
+def as_profiles(names: Sequence[str]) -> Iterator[list[str]]:
+    """Give the names of profiles with the content of files, for those that only read profiles.
+
+    Files of other tools are read into profiles in a temporary folder, one after the other.
+
+    Raises:
+        UserError, ProfileDataError: as `load`.
+    """
+    with tempfile.TemporaryDirectory(prefix="deepcontext-") as folder:
+        result = []
+        for number, name in enumerate(names):
+            if is_foreign(name):
+                profile = load(name)
+                name = str(Path(folder, f"{number:06d}.dcprof"))  # noqa: PLW2901
+                profile.save(name)
+            result.append(name)
+        yield result
 
 
 def is_foreign(path: str | os.PathLike[str]) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def files_of(names: Sequence[str]) -> list[str]:
     """Return the files that the words of a command line name; a run directory stands for its profiles.
 
+    So does a folder of files of another tool.
+
     Raises:
         UserError: a run directory holds no profile.
     """
@@ -134,10 +136,19 @@ def _shown(path: str) -> str:
     return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
 
 
+def _traces_in(folder: Path) -> list[str]:
+    """Return the files of other tools in a folder, which has one of each rank; none for anything else."""
+    if not folder.is_dir():
+        return []
+    from deepcontext.profiler.importing.opening import foreign_files  # noqa: PLC0415  imports numpy
+
+    return foreign_files(folder)
+
+
 def _files_in(name: str) -> list[str]:
     run = Path(name)
     if not run_directory.is_run(run):
-        return []
+        return _traces_in(run)
     files = [str(path) for path in run_directory.profiles(run)]
     if not files:
         raise UserError(

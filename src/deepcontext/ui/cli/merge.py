@@ -50,7 +50,8 @@ exit codes:
         "file",
         nargs="+",
         metavar="FILE",
-        help="run directory of the job (*.dcrun), folder with profiles, or profile of one rank (*.dcprof)",
+        help="run directory of the job (*.dcrun), folder with profiles, profile of one rank (*.dcprof), or "
+        "the same of another tool: traces, or a folder of traces",
     )
     parser.option(
         "-o",
@@ -86,15 +87,22 @@ exit codes:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
+    from deepcontext.profiler.importing.opening import as_profiles  # noqa: PLC0415  imports numpy
+
+    output = Output(arguments.output or _default(arguments.file), PROFILE, arguments.force)
+    files = _files_of(arguments.file, output)
+    output.check(files)
+    with as_profiles(files) as profiles:
+        return _merge(arguments, profiles, output)
+
+
+def _merge(arguments: argparse.Namespace, files: list[str], output: Output) -> int:
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.profiler.model.job.artifact import profile_of  # noqa: PLC0415
     from deepcontext.profiler.model.job.choosing import choose  # noqa: PLC0415
     from deepcontext.profiler.model.job.engines import engine_of  # noqa: PLC0415
     from deepcontext.profiler.model.job.fold import fold, tasks_of  # noqa: PLC0415
 
-    output = Output(arguments.output or _default(arguments.file), PROFILE, arguments.force)
-    files = _files_of(arguments.file, output)
-    output.check(files)
     engine = engine_of(arguments.engine, tasks_of(len(files)))
     refused: tuple[Refused, ...] = ()
     names: Sequence[str] = files

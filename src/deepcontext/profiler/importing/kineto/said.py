@@ -220,6 +220,12 @@ class Said:
                 f"the devices worked for {late / 1e6:,.1f} ms after the file's last event of the host: the "
                 "elapsed time is the host's"
             )
+        job = self.facts.get("distributedInfo")
+        if isinstance(job, dict) and _count(job.get("world_size")) > 1:
+            notes.append(
+                "the clock of a trace is its machine's: ranks are compared by durations and steps, and ranks "
+                "that came late to a collective are not looked for"
+            )
         if self.columns.counts["without_times"]:
             notes.append(
                 f"{self.columns.counts['without_times']:,} events have no usable times and are left out"

@@ -58,7 +58,7 @@ def common_steps(ranks: Sequence[Sequence[Steps]]) -> Steps | None:
     Args:
         ranks: what `steady_steps` returns for each.
     """
-    if not all(ranks):
+    if not ranks or not all(ranks):
         return None
     steps = max(each[0][0] for each in ranks), min(each[-1][1] for each in ranks)
     return (
