@@ -14,9 +14,9 @@ from paired import Table, machine
 
 from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.answers import QUESTIONS
-from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.gpu_metrics import GPU_METRICS
+from deepcontext.profiler.format.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.metric import HOST_TIME_NS, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile

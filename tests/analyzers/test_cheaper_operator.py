@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from deepcontext.analyzers import run_analyzers
-from deepcontext.collectors.shared.memory_metrics import METRICS
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.memory_metrics import METRICS
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, KERNEL_ELEMENTS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from deepcontext.analyzers import Severity, run_analyzers
-from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.gpu_metrics import GPU_METRICS
+from deepcontext.profiler.format.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
     DEVICE_TIME_NS,

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from deepcontext import _native
 from deepcontext.analyzers import run_analyzers
-from deepcontext.collectors.shared.memory_metrics import ROLES
+from deepcontext.profiler.format.memory_metrics import ROLES
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.ui.report import render_report

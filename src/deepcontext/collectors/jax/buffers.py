@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
-from deepcontext.collectors.shared.memory_metrics import GROWTH
 from deepcontext.collectors.shared.program_lock import ProgramLock
 from deepcontext.collectors.shared.wake import Wake
+from deepcontext.profiler.format.memory_metrics import GROWTH
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.recording import clock
 

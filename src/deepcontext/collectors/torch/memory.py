@@ -15,11 +15,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
-from deepcontext.collectors.shared import memory_metrics
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.collectors.torch.holders import Holders
 from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.format import memory_metrics
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording import clock
 from deepcontext.profiler.recording.collector import Availability, PhaseRule

@@ -13,6 +13,7 @@ from deepcontext.profiler.importing.kineto.columns import Columns, Kind
 from deepcontext.profiler.importing.kineto.device import Work, device_section, measure_calls
 from deepcontext.profiler.importing.kineto.event_stream import EventStream
 from deepcontext.profiler.importing.kineto.measures import Covered, exclusive, host_times
+from deepcontext.profiler.importing.kineto.memory import Memory
 from deepcontext.profiler.importing.kineto.nesting import Nesting, sorted_events
 from deepcontext.profiler.importing.kineto.said import Said, run_of, vendor_of
 from deepcontext.profiler.importing.kineto.steps import Steps
@@ -70,7 +71,8 @@ def _contents(columns: Columns, facts: dict[str, object]) -> Contents:
     names = [builder.name_of(node) for node in nested.thread_node]
     lanes = lanes_of(events, nested, work, names, vendor or "device", begin_ns)
     kept, too_large = keep_steps(steps, lanes, builder, wall_ns)
-    sections = steps.section()
+    memory = Memory(columns, events, nested, begin_ns)
+    sections = steps.section() | memory.measure(builder, steps)
     if devices:
         sections |= device_section(vendor or "unknown", facts, devices)
     return Contents(
