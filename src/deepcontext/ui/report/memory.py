@@ -57,6 +57,8 @@ def _print_pool(layout: TextLayout, pool: Pool, use: MemoryUse) -> None:
         for role, value in pool.peak_role_bytes.items()
         if value and pool.peak_bytes
     ]
+    if not shares:  # a trace does not say what memory is for
+        return
     shares.sort(key=lambda part: -part[1])
     styled = [(share, _ROLE_STYLES.get(role, "")) for role, share in shares]
     bar = layout.divided_bar(styled, min(_BAR_WIDTH, layout.width - 4))
