@@ -194,3 +194,17 @@ def test_flows_link_backward_where_numbers_do_not(tmp_path: Path) -> None:
     ]
     profile = load(traces.write(tmp_path / "trace.json", events))
     assert paths(profile, "MulBackward0") == ["MainThread > aten::mul > MulBackward0"]
+
+
+def test_a_function_without_an_end_takes_no_time_from_others(tmp_path: Path) -> None:
+    """torch.profiler lets a function whose return it missed end with the trace."""
+    events = [
+        traces.python("train.py(1): outer", 0, 100),
+        traces.python("train.py(2): lost", 10, 1000),
+        traces.op("aten::mul", 20, 30),
+        traces.python("train.py(3): later", 150, 50),
+    ]
+    profile = load(traces.write(tmp_path / "trace.json", events))
+    assert paths(profile, "later") == ["MainThread > later"]
+    assert profile.exclusive("elapsed_time_ns").sum() == 150 * US
+    assert account(profile).of(Cause.OPERATORS) == 30 * US

@@ -39,6 +39,8 @@ _LAUNCHER_ADVICE: Final = (
 
 def notes(profile: Profile) -> tuple[str, ...]:
     """Return what a user may have expected to find in the profile, and what to do."""
+    if profile.trust.read_from is not None:
+        return ("The file has no operators of PyTorch; the report shows what else it has.",)
     launcher = profile.run.script.removeprefix("-m ").rpartition("/")[2]
     if launcher in _LAUNCHERS:
         return (f"{launcher} {_LAUNCHER_ADVICE}",)

@@ -121,7 +121,7 @@ def _measure_outside(
     is_call = events.kind == Kind.CALL
     chosen = times.outside & ~is_call
     node = nested.node.astype(np.int64)
-    begin, end = events.begin - begin_ns, events.end - begin_ns
+    begin, end = events.begin - begin_ns, nested.end - begin_ns
     waits = _waits_for_backward(events)
     elsewhere = _engine(events, nested, begin_ns)
     after = -_FOREVER

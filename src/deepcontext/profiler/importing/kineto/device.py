@@ -293,7 +293,7 @@ class Work:
             late = Covered(start[mine], launched[mine])
             part = slice(int(events.first[number]), int(events.first[number + 1]))
             inside = np.zeros(len(events), np.int64)
-            inside[part] = late.within(events.begin[part], events.end[part])
+            inside[part] = late.within(events.begin[part], nested.end[part])
             inside[events.kind == Kind.CALL] = 0
             outermost = nested.parent[part] == NONE
             rest = late.total - int(inside[part][outermost].sum())

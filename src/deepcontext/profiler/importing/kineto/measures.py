@@ -42,7 +42,7 @@ class HostTimes:
 def host_times(events: Events, nested: Nested) -> HostTimes:
     """Return the times of the events."""
     is_call = events.kind == Kind.CALL
-    duration = events.end - events.begin
+    duration = nested.end - events.begin
     own = exclusive(np.where(is_call, 0, duration), nested)
     is_operator = events.kind == Kind.OPERATOR
     outside = ~is_operator & (_nearest(nested.parent, is_operator) == NONE)

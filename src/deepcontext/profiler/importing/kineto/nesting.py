@@ -74,11 +74,14 @@ class Nested:
     Attributes:
         parent: index of the event around it on its thread, `NONE` without one.
         node: its node; of an event without a frame of its own the node around it.
+        end: end of each, at the latest that of the event around it, in ns: functions whose return the tracer
+            missed seem to last until the trace ends.
         thread_node: node of each thread, shape (threads,).
     """
 
     parent: npt.NDArray[np.int32]
     node: npt.NDArray[np.int32]
+    end: Ints
     thread_node: list[int]
 
 
@@ -188,7 +191,10 @@ class Nesting:
         ]
         self._known: dict[int, int] = {}
         self.nested = Nested(
-            np.full(len(events), NONE, np.int32), np.zeros(len(events), np.int32), []
+            np.full(len(events), NONE, np.int32),
+            np.zeros(len(events), np.int32),
+            events.end.copy(),
+            [],
         )
 
     def run(self) -> Nested:
@@ -214,7 +220,7 @@ class Nesting:
             self._part(part, open_events)
             self._links.note(self.nested, part)
 
-    def _part(self, part: slice, open_events: _Open) -> None:
+    def _part(self, part: slice, open_events: _Open) -> None:  # noqa: C901  the hot loop
         events, nested, known = self._events, self.nested, self._known
         ends, indices, nodes, forwards = (
             open_events.ends,
@@ -254,6 +260,9 @@ class Nesting:
                 node = known[key] = self._node(above, what, key)
             found.append(node)
             parents.append(indices[-1])
+            if end > ends[-1]:
+                end = ends[-1]  # noqa: PLW2901
+                nested.end[index] = end
             if kind != _CALL:
                 ends.append(end)
                 indices.append(index)

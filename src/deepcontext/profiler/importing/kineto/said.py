@@ -148,6 +148,7 @@ class Said:
                 self._operators(events, links),
                 self._memory(),
                 *self._devices(work),
+                *self._ranks(),
                 CollectorReport(
                     "cpu sampling",
                     Status.OFF,
@@ -205,6 +206,16 @@ class Said:
         versions = {key: str(self.facts[key]) for key in _VERSIONS if key in self.facts}
         return [CollectorReport(vendor or "gpu", Status.RAN, details=details | versions)]
 
+    def _ranks(self) -> list[CollectorReport]:
+        job = self.facts.get("distributedInfo")
+        if not isinstance(job, dict) or _count(job.get("world_size")) <= 1:
+            return []
+        reason = (
+            "clocks of traces are those of their machines: ranks are compared by durations; ranks that came "
+            "late to a collective are not looked for"
+        )
+        return [CollectorReport("late ranks", Status.OFF, reason)]
+
     def _notes(self, events: Events, work: Work) -> list[str]:
         notes = []
         if work.counts.unmatched > _TOLERATED_SHARE * len(work):
@@ -219,12 +230,6 @@ class Said:
             notes.append(
                 f"the devices worked for {late / 1e6:,.1f} ms after the file's last event of the host: the "
                 "elapsed time is the host's"
-            )
-        job = self.facts.get("distributedInfo")
-        if isinstance(job, dict) and _count(job.get("world_size")) > 1:
-            notes.append(
-                "the clock of a trace is its machine's: ranks are compared by durations and steps, and ranks "
-                "that came late to a collective are not looked for"
             )
         if self.columns.counts["without_times"]:
             notes.append(
