@@ -71,34 +71,18 @@ nb::dict frameColumns(const TreeReading &reading) {
   return columns;
 }
 
-/// One field of each row of a metric.
-template <typename Value>
-nb::bytes rowField(const TreeReading &reading, const std::string &metric,
-                   Value MetricValues::*field) {
-  Column<Value> column;
-  column.reserve(reading.tree().parent.size());
-  reading.forEachRow(
-      metric, [&](uint32_t, const MetricValues &values) { column.push_back(values.*field); });
-  return toBytes(column);
-}
-
 nb::bytes metricColumn(const TreeReading &reading, const std::string &metric,
                        const std::string &field) {
   if (field == "node") {
-    Column<uint32_t> column;
-    column.reserve(reading.tree().parent.size());
-    reading.forEachRow(metric,
-                       [&](uint32_t node, const MetricValues &) { column.push_back(node); });
-    return toBytes(column);
+    return toBytes(reading.rowNodes(metric));
   }
   if (field == "m2") {
-    return rowField(reading, metric, &MetricValues::m2);
+    return toBytes(reading.rowSpreads(metric));
   }
-  return rowField(reading, metric,
-                  field == "count"     ? &MetricValues::count
-                  : field == "total"   ? &MetricValues::total
-                  : field == "minimum" ? &MetricValues::minimum
-                                       : &MetricValues::maximum);
+  return toBytes(reading.rowField(metric, field == "count"     ? &MetricValues::count
+                                          : field == "total"   ? &MetricValues::total
+                                          : field == "minimum" ? &MetricValues::minimum
+                                                               : &MetricValues::maximum));
 }
 
 nb::list metricFields(const TreeReading &reading, const std::string &metric) {

@@ -16,6 +16,7 @@ namespace {
 using Guard = std::lock_guard<SpinLock>;
 
 constexpr uint32_t kTurnMask = (1u << 24) - 1;
+constexpr uint32_t kRoleMask = (1u << 7) - 1;
 
 /// Ids of the metrics of one kind of pool.
 struct Metrics {
@@ -61,25 +62,67 @@ bool isInModule(const Node *node) {
   return node != nullptr;
 }
 
-/// What the calling thread is doing now. Looked up once for many allocations, because a look-up
-/// reads the nodes up to the root.
-Stage currentStage(AllocationLedger::StageOf stage_of) {
+/// Stages of the contexts that a thread was in last; its owner only. A look-up reads the nodes up
+/// to the root, so each context is looked up once, whatever its depth, until a node of the thread
+/// gets a new flag, which happens at most a few times to each node.
+class KnownStages {
+public:
+  template <typename LookUp> Stage of(const Node *node, uint64_t session, LookUp look_up) {
+    if (session_ != session || flags_ != Node::flagsSet()) {
+      known_.fill({});
+      session_ = session;
+      flags_ = Node::flagsSet();
+    }
+    Known &known = known_[node->id % kContexts];
+    if (known.node != node) {
+      known = {node, look_up(node)};
+    }
+    return known.stage;
+  }
+
+private:
+  static constexpr size_t kContexts = 64; // operators of a step that free memory, one after another
   struct Known {
-    const Node *node;
-    uint64_t session;
-    Stage stage;
+    const Node *node = nullptr;
+    Stage stage = Stage::kOther;
   };
-  static thread_local Known known{nullptr, 0, Stage::kOther};
+  uint64_t session_ = 0;
+  uint64_t flags_ = 0;
+  std::array<Known, kContexts> known_;
+};
+
+/// On the heap: the static TLS block, which all libraries of a process share, has no room for it.
+class OwnStages {
+public:
+  ~OwnStages() {
+    delete stages_;
+    stages_ = nullptr;
+    is_over_ = true; // later destructors of the thread may free memory
+  }
+  KnownStages *get() {
+    if (!stages_ && !is_over_) {
+      stages_ = new (std::nothrow) KnownStages();
+    }
+    return stages_;
+  }
+
+private:
+  KnownStages *stages_ = nullptr;
+  bool is_over_ = false;
+};
+
+/// What the calling thread is doing now.
+Stage currentStage(AllocationLedger::StageOf stage_of) {
+  static thread_local OwnStages own;
   Recorder *recorder = RecorderRegistry::currentOrNull();
   const Level *level = recorder ? recorder->innermost() : nullptr;
   if (!level || !level->node || !stage_of) {
     return Stage::kOther;
   }
-  uint64_t session = RecorderRegistry::generation();
-  if (known.node != level->node || known.session != session) {
-    known = {level->node, session, stage_of(level->node, false)};
-  }
-  return known.stage;
+  auto look_up = [stage_of](const Node *node) { return stage_of(node, false); };
+  KnownStages *known = own.get();
+  return known ? known->of(level->node, RecorderRegistry::generation(), look_up)
+               : look_up(level->node);
 }
 
 } // namespace
@@ -297,7 +340,7 @@ void AllocationLedger::setRole(const std::vector<uintptr_t> &addresses, TensorRo
   for (uintptr_t address : addresses) {
     if (Allocation *entry = isRecording() ? table_.find(address) : nullptr) {
       keepForReading(*entry);
-      entry->role = static_cast<uint32_t>(role);
+      entry->role = static_cast<uint32_t>(role) & kRoleMask;
     }
   }
 }

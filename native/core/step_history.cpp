@@ -45,10 +45,10 @@ bool StepHistory::add(const Step &step, bool is_marked) {
     marked_[marked_count_++ % kMarked] = step;
   }
   if (parts_[part_].count == part_steps_ && ++part_ == kParts) {
-    for (size_t place = 0; place < kParts / 2; ++place) {
-      Part joined = parts_[2 * place];
-      joined.add(parts_[2 * place + 1]);
-      parts_[place] = joined;
+    for (size_t pair = 0; pair < kParts / 2; ++pair) {
+      Part joined = parts_[2 * pair];
+      joined.add(parts_[2 * pair + 1]);
+      parts_[pair] = joined;
     }
     std::fill(parts_.begin() + kParts / 2, parts_.end(), Part());
     part_ = kParts / 2;

@@ -70,7 +70,14 @@ struct alignas(64) Node {
     uint8_t old = flags.load(std::memory_order_relaxed);
     if ((old & flag) != flag) { // `flag` may be several flags
       flags.store(old | flag, std::memory_order_relaxed);
+      ++flagsSet();
     }
+  }
+  /// How many flags the calling thread has set: what it derived from flags holds while it sets
+  /// none.
+  static uint64_t &flagsSet() {
+    static thread_local uint64_t count = 0;
+    return count;
   }
 };
 static_assert(sizeof(Node) == 64);

@@ -87,17 +87,15 @@ PyObject *Operations::run(PyObject *work, bool is_exclusive) {
 
 /// On the operation's own thread, without the GIL.
 void Operations::work(const std::shared_ptr<Call> &call) {
-  {
-    OwnPython python;
-    ForkPause::instance().hasBegun();
-    t_caller = &call->caller;
-    call->result = instance().runHere(call->function, call->ticket, call->is_exclusive);
-    if (!call->result) {
-      call->raised.fetch();
-    }
-    Py_CLEAR(call->function);
+  Event::SetAtEnd at_end(call->done);
+  OwnPython python; // ends first
+  ForkPause::instance().hasBegun();
+  t_caller = &call->caller;
+  call->result = instance().runHere(call->function, call->ticket, call->is_exclusive);
+  if (!call->result) {
+    call->raised.fetch();
   }
-  call->done.set();
+  Py_CLEAR(call->function);
 }
 
 PyObject *Operations::runHere(PyObject *work, uint64_t ticket, bool is_exclusive) {

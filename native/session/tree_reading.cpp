@@ -39,15 +39,6 @@ MergedTree readTree(const std::map<uint32_t, std::string> &labels) {
                     AllocationLedger::instance().rows(RecorderRegistry::generation()));
 }
 
-/// Values in ticks as ns.
-MetricValues toNs(const MetricValues &ticks, double ns_per_tick) {
-  auto scaled = [&](uint64_t value) {
-    return static_cast<uint64_t>(std::llround(static_cast<double>(value) * ns_per_tick));
-  };
-  return {ticks.count, scaled(ticks.total), scaled(ticks.minimum), scaled(ticks.maximum),
-          ticks.m2 * ns_per_tick * ns_per_tick};
-}
-
 constexpr char kHostTime[] = "host_time_ns";
 constexpr char kDuration[] = "call_duration_ns";
 
@@ -80,22 +71,20 @@ bool TreeReading::hasSpread(const std::string &name) const {
   return known != tree_.metrics.end() && !MetricRegistry::instance().metric(known->first).is_gauge;
 }
 
-void TreeReading::forEachRow(
-    const std::string &name,
-    const std::function<void(uint32_t, const MetricValues &)> &visit) const {
+template <typename Visit> void TreeReading::forEachRow(const std::string &name, Visit visit) const {
   for (uint32_t node = 0; name == kHostTime && node < tree_.parent.size(); ++node) {
     const CostValues &cost = tree_.cost(node);
     if (cost.exclusive > 0) {
       MetricValues values;
       values.count = cost.duration.count;
       values.total = cost.exclusive;
-      visit(node, toNs(values, ns_per_tick_));
+      visit(node, values, true);
     }
   }
   for (uint32_t node = 0; name == kDuration && node < tree_.parent.size(); ++node) {
     const MetricValues &duration = tree_.cost(node).duration;
     if (duration.count > 0) {
-      visit(node, toNs(duration, ns_per_tick_));
+      visit(node, duration, true);
     }
   }
   for (const auto &[id, rows] : tree_.metrics) {
@@ -104,9 +93,37 @@ void TreeReading::forEachRow(
       continue;
     }
     for (const NodeValues &row : rows) {
-      visit(row.node, metric.is_ticks ? toNs(row.values, ns_per_tick_) : row.values);
+      visit(row.node, row.values, metric.is_ticks);
     }
   }
+}
+
+Column<uint32_t> TreeReading::rowNodes(const std::string &name) const {
+  Column<uint32_t> column;
+  column.reserve(tree_.parent.size());
+  forEachRow(name, [&](uint32_t node, const MetricValues &, bool) { column.push_back(node); });
+  return column;
+}
+
+Column<uint64_t> TreeReading::rowField(const std::string &name,
+                                       uint64_t MetricValues::*field) const {
+  bool is_count = field == &MetricValues::count;
+  Column<uint64_t> column;
+  column.reserve(tree_.parent.size());
+  forEachRow(name, [&](uint32_t, const MetricValues &values, bool is_ticks) {
+    uint64_t value = values.*field;
+    column.push_back(is_ticks && !is_count ? toNs(value) : value);
+  });
+  return column;
+}
+
+Column<double> TreeReading::rowSpreads(const std::string &name) const {
+  Column<double> column;
+  column.reserve(tree_.parent.size());
+  forEachRow(name, [&](uint32_t, const MetricValues &values, bool is_ticks) {
+    column.push_back(is_ticks ? values.m2 * ns_per_tick_ * ns_per_tick_ : values.m2);
+  });
+  return column;
 }
 
 std::string TreeReading::labelOf(uint32_t recorder) const {
@@ -124,9 +141,6 @@ uint32_t TreeReading::placeOf(uint32_t recorder, uint32_t node) const {
 std::map<std::string, std::vector<TreeReading::WindowRow>>
 TreeReading::windowRows(size_t place) const {
   std::map<std::string, std::vector<WindowRow>> rows;
-  auto toNs = [&](int64_t ticks) {
-    return static_cast<int64_t>(std::llround(static_cast<double>(ticks) * ns_per_tick_));
-  };
   auto &durations = rows[kDuration], &host_times = rows[kHostTime];
   std::vector<std::pair<std::vector<WindowRow> *, bool>> of_metric; // and whether it is in ticks
   for (size_t id = 0; id < MetricRegistry::instance().size(); ++id) {
@@ -146,15 +160,15 @@ TreeReading::windowRows(size_t place) const {
       }
       if (row.code != SumRow::kEvents) {
         auto &[own, is_ticks] = of_metric[row.code - 1u];
-        own->push_back({node, row.count, is_ticks ? toNs(row.total) : row.total});
+        own->push_back({node, row.count, is_ticks ? signedNs(row.total) : row.total});
         return;
       }
       if (row.count != 0 || row.total != 0) {
         // Most operators have no others inside: a column of zeros compresses.
-        durations.push_back({node, row.count, toNs(row.total) - toNs(row.exclusive)});
+        durations.push_back({node, row.count, signedNs(row.total) - signedNs(row.exclusive)});
       }
       if (row.exclusive != 0) {
-        host_times.push_back({node, row.count, toNs(row.exclusive)});
+        host_times.push_back({node, row.count, signedNs(row.exclusive)});
       }
     });
   }

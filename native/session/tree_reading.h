@@ -1,13 +1,13 @@
 #pragma once
 // The tree of the running or last session, as the profile file keeps it.
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/exemplars.h"
+#include "core/lazy_array.h"
 #include "core/merge.h"
 #include "core/windows.h"
 
@@ -24,10 +24,11 @@ public:
   std::vector<std::string> metricNames() const;
   /// Whether minimum, maximum and m2 of a metric mean something.
   bool hasSpread(const std::string &name) const;
-  /// Call `visit(node, values)` for each row of a metric, in its unit, in ascending order of node.
-  /// Rows are computed at each call: those of all metrics take more memory than the tree.
-  void forEachRow(const std::string &name,
-                  const std::function<void(uint32_t, const MetricValues &)> &visit) const;
+  /// Columns of a metric's rows, in its unit, in ascending order of node. They are computed at each
+  /// call: those of all metrics take more memory than the tree.
+  Column<uint32_t> rowNodes(const std::string &name) const;
+  Column<uint64_t> rowField(const std::string &name, uint64_t MetricValues::*field) const;
+  Column<double> rowSpreads(const std::string &name) const; // m2
 
   /// The windows up to the last cut; their sums are at most those of the tree.
   const Windows::Reading &windows() const { return windows_; }
@@ -51,6 +52,18 @@ public:
   double nsPerTick() const { return ns_per_tick_; }
 
 private:
+  /// Call `visit(node, values, is_ticks)` for each row of a metric.
+  template <typename Visit> void forEachRow(const std::string &name, Visit visit) const;
+
+  /// Ticks as ns, rounded half up: std::llround takes ten times as long.
+  uint64_t toNs(uint64_t ticks) const {
+    return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_ + 0.5);
+  }
+  int64_t signedNs(int64_t ticks) const { // corrections of sums may be negative
+    int64_t ns = static_cast<int64_t>(toNs(static_cast<uint64_t>(ticks < 0 ? -ticks : ticks)));
+    return ticks < 0 ? -ns : ns;
+  }
+
   Windows::Reading windows_; // both read before the tree, which may grow meanwhile
   Exemplars::Reading exemplars_;
   std::map<uint32_t, std::string> labels_;

@@ -23,6 +23,13 @@ const void *at(uintptr_t number) {
   return reinterpret_cast<const void *>(number * 64);
 }
 
+int g_look_ups = 0;
+
+Stage countedStage(const Node *node, bool is_device) {
+  ++g_look_ups;
+  return fixedStage(node, is_device);
+}
+
 /// A session of its own, and operators "a" of the calling thread that allocate.
 class Program {
 public:
@@ -100,6 +107,34 @@ TEST(a_free_goes_to_who_allocated) {
   std::thread([&] { program.free(10); }).join();
   CHECK_EQ(program.value("live_bytes", 1), 0u);
   CHECK_EQ(program.value("live_bytes", 2), 30u);
+}
+
+TEST(the_stage_of_a_context_is_looked_up_once_whatever_its_depth) {
+  Program program;
+  program.ledger.begin(RecorderRegistry::generation(), countedStage);
+  Recorder &recorder = RecorderRegistry::current();
+  Node *deep = recorder.tree.root();
+  for (uint64_t frame = 0; frame < 500; ++frame) {
+    deep = recorder.tree.child(deep, FrameKind::kPython, frame, 0);
+  }
+  Node *contexts[] = {recorder.tree.child(deep, FrameKind::kOperator, 1, 0),
+                      recorder.tree.child(deep, FrameKind::kOperator, 2, 0)};
+  program.allocate(3, 1, 8);
+  g_look_ups = 0;
+  int owner = 0;
+  auto free_in_turn = [&] {
+    for (uintptr_t turn = 0; turn < 1000; ++turn) {
+      recorder.push(LevelKind::kOperator, contexts[turn % 2], &owner);
+      program.free(1);
+      program.allocate(3, 1, 8);
+      recorder.close(&owner, turn);
+    }
+  };
+  free_in_turn();
+  CHECK_EQ(g_look_ups, 2);
+  contexts[0]->setFlag(kFlagOptimizer); // the stage may be another now
+  free_in_turn();
+  CHECK_EQ(g_look_ups, 4);
 }
 
 TEST(peak_is_composed_of_what_was_held_then) {

@@ -22,7 +22,7 @@ std::vector<BusyInterval> madeWork(std::mt19937 &random, std::vector<MetricRow> 
   std::vector<BusyInterval> made;
   uint64_t now[] = {1000, 1200, 1500};
   for (uint32_t i = 0; i < 300; ++i) {
-    uint32_t stream = random() % 3;
+    auto stream = static_cast<uint32_t>(random() % 3);
     bool is_copy = stream == 2 && random() % 2 == 0;
     uint64_t start = now[stream] + random() % 20;
     BusyInterval interval = {start, start + 1 + random() % 40, i};

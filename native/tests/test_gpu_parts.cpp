@@ -4,7 +4,9 @@
 #include <chrono>
 #include <malloc.h>
 #include <map>
+#include <new>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include "core/interner.h"
@@ -75,7 +77,7 @@ TEST(a_launch_is_answered_by_its_first_record) {
 
 TEST(a_graph_is_silent_only_if_all_of_it_was_seen) {
   SilentGraphs graphs;
-  int graph, unseen, other, executable;
+  int graph = 0, unseen, other, executable;
   graphs.graphCreated(&graph);
   graphs.nodeAnnounced(&graph, false);
   graphs.nodeCreated(&graph);
@@ -100,7 +102,7 @@ TEST(a_graph_is_silent_only_if_all_of_it_was_seen) {
 
 TEST(replays_of_a_silent_graph_count_once_one_has_left_a_record) {
   SilentGraphs graphs;
-  int graph, executables[2];
+  int graph = 0, executables[2];
   graphs.graphCreated(&graph);
   for (int &executable : executables) {
     graphs.instantiated(&executable, &graph);
@@ -188,7 +190,7 @@ TEST(idle_time_is_the_same_in_any_order) {
     uint64_t reported = 0;
     IdleTracker tracker([&](const IdleGap &gap) { reported += gap.end_ns - gap.start_ns; });
     for (size_t i = 0; i < shuffled.size(); ++i) {
-      tracker.add(0, i % 3, shuffled[i]);
+      tracker.add(0, static_cast<uint32_t>(i % 3), shuffled[i]);
       if (i % 5000 == 0) {
         tracker.settle(false);
       }
@@ -449,6 +451,32 @@ TEST(a_gate_with_a_thread_inside_stays_open_and_forgets_it_in_the_next_session) 
   gate.leave(); // of a call that began in the session before
   CHECK(gate.close(std::chrono::milliseconds(20)));
   gate.open();
+}
+
+TEST(work_that_throws_ends_its_wait) {
+  // Nothing waits for the deadline, which is longer than ctest's.
+  CHECK(runWithDeadline([] { throw std::runtime_error("planted"); }, 3600));
+  CHECK(runWithDeadline([] {}, 3600));
+}
+
+TEST(a_reader_that_throws_costs_its_buffer_only) {
+  BufferQueue queue;
+  std::atomic<int> seen{0};
+  queue.configure(1024, 1 << 20, [&](const FilledBuffer &buffer) {
+    ++seen;
+    if (buffer.valid_bytes % 2 == 1) {
+      throw std::bad_alloc();
+    }
+  });
+  for (size_t turn = 0; turn < 6; ++turn) {
+    queue.put({queue.take(false), queue.bufferBytes(), turn});
+  }
+  CHECK(queue.waitUntilRead(3600)); // longer than ctest's
+  queue.beforeFork();
+  queue.afterFork();
+  queue.put({queue.take(false), queue.bufferBytes(), 1});
+  queue.stop();
+  CHECK_EQ(seen.load(), 7);
 }
 
 TEST(a_call_that_hangs_is_left_behind) {

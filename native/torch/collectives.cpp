@@ -22,7 +22,7 @@ auto findName(const char *name, const std::array<const char *, count> &names) {
 } // namespace
 
 CollectiveRow::CollectiveRow(const Collective &call, uint64_t bytes)
-    : own_ticks(call.own_ticks), size_bytes(std::min(bytes, kMostBytes)),
+    : own_ticks(call.own_ticks), size_bytes(std::min(bytes, kMostBytes) & kMostBytes),
       exposed(ExposedShare::kUnknown), order(call.order), number(call.number), group(call.group),
       operation(call.operation) {}
 

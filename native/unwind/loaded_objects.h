@@ -67,11 +67,11 @@ public:
     } call{std::move(use), nullptr};
     dl_iterate_phdr(
         [](dl_phdr_info *, size_t, void *user) {
-          auto &call = *static_cast<Call *>(user);
+          auto &self = *static_cast<Call *>(user);
           try {
-            call.use();
+            self.use();
           } catch (const std::exception &) {
-            call.error = std::current_exception();
+            self.error = std::current_exception();
           }
           return 1;
         },

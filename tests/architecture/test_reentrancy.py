@@ -83,6 +83,37 @@ def _imports(node: ast.AST) -> bool:
     return is_call or isinstance(node, ast.Import | ast.ImportFrom)
 
 
+def test_what_others_wait_for_happens_however_a_thread_ends() -> None:
+    """A body that throws leaves nobody waiting: each Event is set by a scope guard."""
+    declared = re.compile(r"(?m)^\s*(?:auto (\w+) = std::make_shared<Event>|Event (\w+);)")
+    found, unguarded = set(), []
+    for path in NATIVE:
+        if path.parts[-2] == "jax":  # where an Event is one of a trace
+            continue
+        text = path.read_text(encoding="utf-8")
+        names = {first or second for first, second in declared.findall(text)}
+        source = path.with_suffix(".cpp")
+        guards = source.read_text(encoding="utf-8") if names and source.exists() else ""
+        guarded = set(re.findall(r"Event::SetAtEnd \w+\([*]?(?:\w+->)?(\w+)\)", guards))
+        unguarded += [f"{path.name}: {name}" for name in sorted(names - guarded)]
+        found |= names
+    assert found == {"done", "ended", "opened_"}
+    assert unguarded == []
+
+
+def test_a_fork_waits_for_no_window_of_jax() -> None:
+    """The lock of `jax::Attribution` is held while a window is joined, which takes as long as it likes.
+
+    A lint, because a test that forks while a window is joined cannot know that it is.
+    """
+    handlers = (ROOT / "native/session/fork_handlers.cpp").read_text(encoding="utf-8")
+    attribution = (ROOT / "native/jax/attribution.h").read_text(encoding="utf-8")
+    before = handlers[: handlers.index("void afterFork()")]
+    assert "Attribution::" not in before
+    assert "forkLock" not in attribution
+    assert "jax::Attribution::instance().abandonInChild()" in handlers
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_rule(rule: str) -> None:
     pattern, files, allowed = RULES[rule]

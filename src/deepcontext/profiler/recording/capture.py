@@ -160,17 +160,18 @@ class Capture:
         }
 
     def _metric_messages(self) -> Iterator[dict[str, Any]]:
-        """Yield one metric at a time, so that only one raw column is in memory."""
+        """Yield one metric at a time, so that only columns of nodes are in memory unpacked."""
         recorded = set(self.reading.metric_names())
+        nodes: dict[bytes, dict[str, Any]] = {}
         for known in {known.name: known for known in self.metrics}.values():
             if known.name == metric.STEP_TIME_NS.name and self.steps["count"]:
-                yield _metric_message(known, _root_row(self.steps).items())
+                yield _metric_message(known, _root_row(self.steps).items(), nodes)
             elif known.name in recorded:
                 fields = self.reading.metric_fields(known.name)
                 columns = (
                     (field, self.reading.metric_column(known.name, field)) for field in fields
                 )
-                yield _metric_message(known, columns)
+                yield _metric_message(known, columns, nodes)
 
     def _run(self) -> dict[str, Any]:
         rank, local = self.rank, local_rank()
@@ -259,14 +260,25 @@ def _root_row(steps: StepsFound) -> dict[str, bytes]:
 
 
 def _metric_message(
-    known: MetricDescriptor, columns: Iterable[tuple[str, bytes]]
+    known: MetricDescriptor,
+    columns: Iterable[tuple[str, bytes]],
+    nodes: dict[bytes, dict[str, Any]],
 ) -> dict[str, Any]:
+    """Return the message; `nodes` has the columns of nodes so far, many of which are alike."""
+
+    def packed(name: str, data: bytes) -> dict[str, Any]:
+        known_column = nodes.get(data) if name == "node" else None
+        column = known_column or wire.column(schema.ROW_TYPES[name], data)
+        if name == "node":
+            nodes[data] = column
+        return column
+
     return {
         "name": known.name,
         "unit": known.unit,
         "aggregation": known.aggregation,
         "description": known.description,
-        **{name: wire.column(schema.ROW_TYPES[name], data) for name, data in columns},
+        **{name: packed(name, data) for name, data in columns},
     }
 
 
