@@ -13,7 +13,7 @@ import pytest
 
 from deepcontext import _native
 from deepcontext.collectors.jax import sampling as jax_sampling
-from deepcontext.collectors.jax.names import Names
+from deepcontext.collectors.jax import window_policy
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 
@@ -80,7 +80,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         read(sampler, notes, xspace, open_s)
 
     monkeypatch.setattr(jax_sampling.Sampler, "_read", keep)
-    monkeypatch.setattr(jax_sampling, "_EXACT_S", 3600.0)
+    monkeypatch.setattr(window_policy, "_EXACT_S", 3600.0)
     return kept
 
 
@@ -171,14 +171,14 @@ def test_a_session_object_of_the_program_works(record: Record) -> None:
 
 @pytest.mark.parametrize(
     ("part", "reason"),
-    [("_set_length", "a window was not read"), ("_closing_time", "the thread that samples ended")],
+    [("_read", "a window was not read"), ("_turn", "the thread that samples ended")],
 )
 def test_an_error_in_sampling_leaves_no_window_open(
     record: Record, monkeypatch: pytest.MonkeyPatch, part: str, reason: str
 ) -> None:
     failed: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def fail(sampler: Any, **_: Any) -> None:
+    def fail(sampler: Any, *_: Any) -> None:
         failed.put(sampler)
         raise MemoryError("planted")
 
@@ -345,29 +345,6 @@ def test_a_window_is_as_long_as_runs_of_its_main_program_need(
     assert seen == [6]
 
 
-@pytest.mark.parametrize(
-    ("runs", "events", "factor"),
-    [
-        (2, 900, 2),
-        (9, 900, 2),
-        (20, 900, 1),
-        (41, 900, 0.5),
-        (5, 24_000, 1),
-        (1, 24_000, 2),
-        (1, 50_000, 1),
-    ],
-)
-def test_windows_have_ten_runs_or_more_unless_runs_have_very_many_events(
-    monkeypatch: pytest.MonkeyPatch, runs: int, events: int, factor: float
-) -> None:
-    sampler = jax_sampling.Sampler(Names(), exact=False)
-    monkeypatch.setattr(_native, "jax_add_window", lambda *_: (True, runs, runs, 0, 0, events))
-    before_s = sampler._length_s
-    notes: Any = None
-    sampler._read(notes, b"", before_s)
-    assert sampler._length_s == before_s * factor
-
-
 @jax.jit
 def few_events(x: Any) -> Any:
     return jnp.tanh(x @ x @ x)
@@ -376,24 +353,6 @@ def few_events(x: Any) -> Any:
 @jax.jit
 def late(x: Any) -> Any:
     return jnp.exp(x @ x)
-
-
-def test_what_was_granted_for_new_programs_lapses_when_all_are_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Else steps of some ms with a handful of events would be traced for most of a short run."""
-    sampler = jax_sampling.Sampler(Names(), exact=False)
-    notes: Any = None
-
-    def read_window(scarce: int) -> float:
-        """Read a window with `scarce` programs that want more runs; return the seconds left."""
-        monkeypatch.setattr(_native, "jax_add_window", lambda *_: (True, 20, 20, 0, scarce, 100))
-        sampler._begun, sampler._begun_cpu = time.monotonic(), time.process_time()
-        sampler._read(notes, b"", open_s=0.01)
-        return sampler._allowance_s(sampler._begun) - sampler.state.charged_s
-
-    assert read_window(scarce=1) > 0.5
-    assert read_window(scarce=0) < 0.1
 
 
 def test_a_program_that_comes_after_measured_ones_gets_a_window(record: Record) -> None:
@@ -465,7 +424,7 @@ def test_a_long_loop_of_tiny_operations_is_seen_in_short_parts(
 
     def noted(sampler: Any, notes: Any, xspace: bytes, open_s: float) -> None:
         read(sampler, notes, xspace, open_s)
-        if sampler._look_s:
+        if sampler._policy.look_s:
             lengths.append(open_s)
 
     monkeypatch.setattr(jax_sampling.Sampler, "_read", noted)
@@ -480,7 +439,7 @@ def test_a_long_loop_of_tiny_operations_is_seen_in_short_parts(
             endless(x, 100_000).block_until_ready()
         waited = time.monotonic() - start
 
-    monkeypatch.setattr(jax_sampling, "_MOST_EVENTS", 5_000)
+    monkeypatch.setattr(window_policy, "_MOST_EVENTS", 5_000)
     recording = record(work, exact=False)
     assert sum(lengths) < waited / 2
     assert recording.launches("endless") == 3

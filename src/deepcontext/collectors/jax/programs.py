@@ -20,8 +20,9 @@ from deepcontext.collectors.jax.compilation import CompileHook
 from deepcontext.collectors.jax.dispatch import DispatchHook
 from deepcontext.collectors.jax.names import Names, jax_version
 from deepcontext.collectors.jax.ranges import DeviceRanges
-from deepcontext.collectors.jax.sampling import DUTY, OWN_TRACER, Sampler
+from deepcontext.collectors.jax.sampling import OWN_TRACER, Sampler
 from deepcontext.collectors.jax.transfers import TransferHooks
+from deepcontext.collectors.jax.window_policy import DUTY
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
