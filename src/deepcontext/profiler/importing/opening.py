@@ -12,6 +12,7 @@ from deepcontext.errors import ProfileDataError, UserError
 from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.importing.kineto.reader import KinetoReader
+from deepcontext.profiler.importing.nsight.reader import NsightSystemsReader
 from deepcontext.profiler.importing.source_file import SourceFile
 from deepcontext.profiler.model.job.loading import Refused
 from deepcontext.profiler.model.profile import Profile
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.importing.reader import Contents, Reader
 
 # In this order a file is offered to them.
-READERS: Final[tuple[Reader, ...]] = (KinetoReader(),)
+READERS: Final[tuple[Reader, ...]] = (KinetoReader(), NsightSystemsReader())
 
 
 def load(path: str | os.PathLike[str]) -> Profile:

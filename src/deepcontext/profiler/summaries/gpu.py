@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import GPU_TIME_NS, LAUNCH_COUNT
 from deepcontext.profiler.model.metric_values import total
-from deepcontext.profiler.summaries.groups import Grouping
+from deepcontext.profiler.summaries.groups import FrameGroups, Grouping
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
@@ -46,8 +48,8 @@ class GpuUse:
     Attributes:
         time_ns: sum over kernels, copies and memsets.
         launches: number of kernels, copies and memsets that ran.
-        kernels: the kernels with the most GPU time, largest first.
-        kernel_count: number of distinct kernels, shown or not.
+        kernels: the kernels, copies and memsets with the most GPU time, largest first.
+        kernel_count: number of distinct ones, shown or not.
     """
 
     time_ns: int
@@ -60,15 +62,25 @@ class GpuUse:
 by_kernel: Final = Grouping(FrameKind.KERNEL, largest="exclusive")
 
 
+def _work(profile: Profile) -> FrameGroups:
+    """Group kernels, copies and memsets by name."""
+    frames = profile.frames
+    is_work = (frames.kind == FrameKind.KERNEL) | (frames.kind == FrameKind.COPY)
+    return FrameGroups.of_frames(is_work, frames.name.astype(np.int64))
+
+
+_by_work: Final = Grouping(FrameKind.KERNEL, largest="exclusive", groups=_work)
+
+
 def gpu_use(profile: Profile, limit: int = 0) -> GpuUse | None:
     """Return the GPU's work, None if none was measured; `limit` 0 returns all kernels."""
     time_ns = total(profile, GPU_TIME_NS.name)
     if not time_ns:
         return None
-    table = by_kernel(profile, GPU_TIME_NS.name, limit)
+    table = _by_work(profile, GPU_TIME_NS.name, limit)
     launches: dict[str, int] = {}
     if LAUNCH_COUNT.name in profile.metrics:
-        launches = {row.name: row.exclusive for row in by_kernel(profile, LAUNCH_COUNT.name).rows}
+        launches = {row.name: row.exclusive for row in _by_work(profile, LAUNCH_COUNT.name).rows}
     kernels = tuple(
         Kernel(row.name, row.exclusive, launches.get(row.name, 0), row.phases)
         for row in table.rows

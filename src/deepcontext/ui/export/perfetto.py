@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format.writing import FileKind
 from deepcontext.ui.export.formats import Format
-from deepcontext.ui.export.message_classes import MessageTable, message_class
+from deepcontext.profiler.model.message_classes import MessageTable, message_class
 from deepcontext.ui.export.time_line import time_line
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.importing.kineto.measures import HostTimes
     from deepcontext.profiler.importing.kineto.nesting import Events, Nested
+    from deepcontext.profiler.importing.reader import Reading
     from deepcontext.profiler.importing.source_file import SourceFile
 
     Ints = npt.NDArray[np.int64]
@@ -48,11 +49,27 @@ def contents_of(file: SourceFile) -> Contents:
             f"cannot read '{file.path}': {columns.counts['read']:,} events, and none of an operator, a "
             "function, a kernel or a copy; name a trace of torch.profiler"
         )
-    return _contents(columns, stream.facts)
+    return contents_from(columns, stream.facts, Said.of(columns, stream.facts))
 
 
-def _contents(columns: Columns, facts: dict[str, object]) -> Contents:
-    said = Said.of(columns, facts)
+class SaysWhatWasRead(Protocol):
+    """Says for the trust report what was in a file."""
+
+    def reading(
+        self, events: Events, links: Links, work: Work, *, steps_kept: int, steps_too_large: int
+    ) -> Reading:
+        """Return what was in the file."""
+        ...
+
+
+def contents_from(columns: Columns, facts: dict[str, object], said: SaysWhatWasRead) -> Contents:
+    """Make a profile from events, whatever file they were read from.
+
+    Args:
+        columns: the events; they are emptied.
+        facts: what stands beside them, by the names that torch.profiler uses.
+        said: what is said of the file.
+    """
     builder = TreeBuilder()
     events = sorted_events(columns)
     links = Links(columns, events)

@@ -121,7 +121,7 @@ class Work:
         found = _match(events.external[operators], external)
         result = np.where(found == NONE, NONE, operators[found] if len(operators) else NONE)
         # Old files give a record without an operator the number of its launch.
-        late = (result != NONE) & (events.begin[result] > self.begin)
+        late = (result != NONE) & (_of(events.begin, result) > self.begin)
         return np.where(late, NONE, result)
 
     def _nodes(self) -> Ints:
@@ -129,8 +129,8 @@ class Work:
         operator = self._by_operator(self.launch == NONE)
         self.counts.by_operator = int((operator != NONE).sum())
         parents = builder.parents()
-        call_node = nested.node[self.launch]
-        above = np.where(self.launch != NONE, parents[call_node], nested.node[operator])
+        call_node = _of(nested.node, self.launch)
+        above = np.where(self.launch != NONE, parents[call_node], _of(nested.node, operator))
         lost = (self.launch == NONE) & (operator == NONE)
         self.counts.unmatched = int(lost.sum())
         if lost.any():
@@ -308,6 +308,11 @@ class Work:
                 builder.add(gpu_metrics.GPU_IDLE_NS, where, np.array([rest], np.int64))
 
 
+def _of(values: npt.NDArray[np.int32] | Ints, place: Ints) -> Ints:
+    """Return values by place, anything where the place is `NONE`, also of no values."""
+    return values[place].astype(np.int64) if len(values) else np.zeros(len(place), np.int64)
+
+
 def _match(keys: Ints, wanted: Ints) -> Ints:
     """Return the place of each wanted number among the keys, `NONE` where it is not there."""
     if not len(keys):
@@ -368,7 +373,7 @@ def device_section(
         }
     payload = {
         "device_vendor": vendor,
-        "interface": "kineto",
+        "interface": facts.get("interface", "kineto"),
         "interface_version": 0,
         "devices": devices,
     }

@@ -1,4 +1,4 @@
-"""Classes of protobuf messages of other programs, made from a table of the fields that are written.
+"""Classes of protobuf messages of other programs, made from a table of the fields that are used.
 
 Made at run time, as for deepcontext's file format (`profiler/model/store/messages.py`).
 """
