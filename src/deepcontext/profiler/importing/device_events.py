@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 65_536
 _TOLERATED_SHARE: Final = 0.001
-# Offset that makes the correlation ids of several processes distinct; an id has 32 bits.
-PROCESS_STEP: Final = 1 << 34
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.importing.kineto.reader import KinetoReader
 from deepcontext.profiler.importing.nsight.reader import NsightSystemsReader
+from deepcontext.profiler.importing.proton import ProtonReader
+from deepcontext.profiler.importing.rocprof import RocprofReader
 from deepcontext.profiler.importing.source_file import SourceFile
 from deepcontext.profiler.model.job.loading import Refused
 from deepcontext.profiler.model.profile import Profile
@@ -25,7 +27,12 @@ if TYPE_CHECKING:
     from deepcontext.profiler.importing.reader import Contents, Reader
 
 # In this order a file is offered to them.
-READERS: Final[tuple[Reader, ...]] = (KinetoReader(), NsightSystemsReader())
+READERS: Final[tuple[Reader, ...]] = (
+    RocprofReader(),
+    KinetoReader(),
+    NsightSystemsReader(),
+    ProtonReader(),
+)
 
 
 def load(path: str | os.PathLike[str]) -> Profile:

@@ -147,7 +147,7 @@ def leading_lines(found: Account) -> Leading:
     notable = [
         place
         for number, place in enumerate(ordered)
-        if (value := leading.value(place)) >= _LEAST_LINE * whole or (number < _FEWEST and value)
+        if (value := leading.value(place)) and (value >= _LEAST_LINE * whole or number < _FEWEST)
     ]
     return replace(leading, lines=tuple(notable))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from deepcontext.profiler.summaries.account import account
+from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.verdict import verdicts
 from deepcontext.ui.account_texts import groups_of, verdict_text
 from deepcontext.ui.format import format_share
@@ -35,7 +35,9 @@ def print_verdicts(layout: TextLayout, view: View) -> None:
 def print_account(layout: TextLayout, view: View) -> None:
     """Print the elapsed time by cause, and by line of the program."""
     found = account(view.profile)
-    if not found.whole_ns:
+    # A file of another tool may have devices alone: there is nothing to divide.
+    is_known = found.whole_ns > found.of(Cause.UNKNOWN) or view.profile.trust.read_from is None
+    if not found.whole_ns or not is_known:
         return
     layout.title(
         "Where the time goes",

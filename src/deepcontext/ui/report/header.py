@@ -190,7 +190,8 @@ def _command(run: RunInfo) -> str:
 
 def _times(run: RunInfo) -> str:
     together = ", all ranks together" if run.rank == ALL_RANKS else ""
-    facts = [f"{format_ns(run.wall_ns)} elapsed{together}"]
+    # Files of other tools may hold sums alone.
+    facts = [f"{format_ns(run.wall_ns)} elapsed{together}"] if run.wall_ns else []
     if run.cpu_user_ns or run.cpu_system_ns:
         facts.append(f"{format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time")
     if run.peak_rss_bytes:
