@@ -33,6 +33,7 @@ from deepcontext.ui.account_texts import (
 )
 from deepcontext.ui.finding_texts import texts_of
 from deepcontext.ui.format import format_bytes, format_ns, format_share
+from deepcontext.ui.read_from import read_from_text
 from deepcontext.ui.run_facts import run_facts
 from deepcontext.ui.sections import groups, jax, steps
 from deepcontext.ui.sections.view import View, line_of
@@ -153,8 +154,9 @@ def _share(share: float, parts: Sequence[tuple[str, float]]) -> str:
 
 def _program(profile: Profile, *, arguments: bool) -> Document:
     facts = run_facts(profile)
+    script = profile.run.script or "started the session itself"
     return {
-        "script": profile.run.script or "started the session itself",
+        **({"read_from": read} if (read := read_from_text(profile.trust)) else {"script": script}),
         **({"arguments": facts.get("command", "")} if arguments else {}),
         **{name: facts[name] for name in _FACTS if name in facts},
     }

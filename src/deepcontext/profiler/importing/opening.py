@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import ProfileDataError, UserError
 from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.importing.collapsed import CollapsedReader
 from deepcontext.profiler.importing.kineto.reader import KinetoReader
 from deepcontext.profiler.importing.nsight.reader import NsightSystemsReader
+from deepcontext.profiler.importing.pprof import PprofReader
 from deepcontext.profiler.importing.proton import ProtonReader
 from deepcontext.profiler.importing.rocprof import RocprofReader
 from deepcontext.profiler.importing.source_file import SourceFile
+from deepcontext.profiler.importing.speedscope import SpeedscopeReader
 from deepcontext.profiler.model.job.loading import Refused
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.trust import READ_FROM, CollectorReport, TrustReport
@@ -29,9 +32,12 @@ if TYPE_CHECKING:
 # In this order a file is offered to them.
 READERS: Final[tuple[Reader, ...]] = (
     RocprofReader(),
+    SpeedscopeReader(),
     KinetoReader(),
     NsightSystemsReader(),
     ProtonReader(),
+    PprofReader(),
+    CollapsedReader(),
 )
 
 

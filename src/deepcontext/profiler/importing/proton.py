@@ -1,7 +1,7 @@
 """Reads trees of Triton's Proton (``.hatchet``, in JSON or MessagePack): one node a node.
 
-The file holds sums by call path without times of day. A leaf with a device is a kernel, ``file:function@line`` a
-Python function, everything else a scope.
+The file holds sums by call path without times of day. A node with a device is a kernel,
+``file:function@line`` a Python function, everything else a scope.
 Source: github.com/triton-lang/triton, third_party/proton (TreeData.cpp, viewer.py).
 """
 

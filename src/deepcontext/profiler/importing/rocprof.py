@@ -1,4 +1,4 @@
-"""Reads output of rocprofv3: its JSON file (``*_results.json``) and its table of kernels (``*_kernel_trace.csv``).
+"""Reads output of rocprofv3: ``*_results.json``, and the table of kernels ``*_kernel_trace.csv``.
 
 A kernel or copy is joined with the HIP call that has its correlation id; recordings of kernels alone have no
 calls. Grids are given in threads. Invariant: names of machines and folders of the recorded run are not read.
@@ -64,8 +64,8 @@ class RocprofReader:
             events = [event for tool in tools for event in tool.events()]
         except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
             raise ProfileDataError(
-                f"cannot read '{file.path}': a record without a field that rocprofv3 writes ({error!r}); record "
-                "again with rocprofv3 of ROCm 6.2 or later"
+                f"cannot read '{file.path}': a record without a field that rocprofv3 writes ({error!r}); "
+                "record again with rocprofv3 of ROCm 6.2 or later"
             ) from error
         return _contents(file, events, {} if not tools else tools[0].facts())
 
@@ -84,8 +84,8 @@ def _contents(file: SourceFile, events: Iterable[Event], facts: dict[str, object
     columns.read(in_batches(events))
     if not columns.threads and not len(columns.device.begin):
         raise ProfileDataError(
-            f"cannot read '{file.path}': rocprofv3 recorded no kernels, copies or calls in this file; record with "
-            "--kernel-trace or --sys-trace"
+            f"cannot read '{file.path}': rocprofv3 recorded no kernels, copies or calls in this file; record "
+            "with --kernel-trace or --sys-trace"
         )
     columns.thread_names |= thread_names(columns, {})
     kinds = {kind for kind, _ in columns.names}
@@ -210,14 +210,18 @@ def _of_table(rows: Iterable[dict[str, str]]) -> Iterator[Event]:
     agents: dict[str, int] = {}
     for row in rows:
         try:
-            times = {
+            times: dict[str, float] = {
                 "start_timestamp": int(row["Start_Timestamp"]),
                 "end_timestamp": int(row["End_Timestamp"]),
             }
             threads = math.prod(int(row[f"Workgroup_Size_{axis}"]) for axis in "XYZ")
             grid = math.prod(int(row[f"Grid_Size_{axis}"]) for axis in "XYZ")
         except (KeyError, TypeError, ValueError):
-            times, threads, grid = {"start_timestamp": math.nan, "end_timestamp": math.nan}, 1, 1
+            times, threads, grid = (
+                dict.fromkeys(("start_timestamp", "end_timestamp"), math.nan),
+                1,
+                1,
+            )
         args = {
             "device": agents.setdefault(row.get("Agent_Id") or "", len(agents)),
             "stream": row.get("Stream_Id") or row.get("Queue_Id") or 0,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format.writing import FileKind
-from deepcontext.ui.export.formats import Format
 from deepcontext.profiler.model.message_classes import MessageTable, message_class
+from deepcontext.ui.export.formats import Format
 from deepcontext.ui.export.time_line import time_line
 
 if TYPE_CHECKING:

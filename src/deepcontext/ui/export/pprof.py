@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.format.writing import FileKind
-from deepcontext.ui.export.formats import Format
 from deepcontext.profiler.model.message_classes import MessageTable, message_class
+from deepcontext.ui.export.formats import Format
 
 if TYPE_CHECKING:
     from deepcontext.ui.export.stacks import Stacks

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from deepcontext.profiler.importing.process_step import PROCESS_STEP
 from deepcontext.profiler.importing.kineto.columns import STEP_MARK
 from deepcontext.profiler.importing.kineto.event_stream import Args, Event
+from deepcontext.profiler.importing.process_step import PROCESS_STEP
 
 if TYPE_CHECKING:
     import sqlite3
