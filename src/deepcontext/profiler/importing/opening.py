@@ -19,6 +19,7 @@ from deepcontext.profiler.importing.proton import ProtonReader
 from deepcontext.profiler.importing.rocprof import RocprofReader
 from deepcontext.profiler.importing.source_file import SourceFile
 from deepcontext.profiler.importing.speedscope import SpeedscopeReader
+from deepcontext.profiler.importing.xplane import XPlaneReader
 from deepcontext.profiler.model.job.loading import Refused
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.trust import READ_FROM, CollectorReport, TrustReport
@@ -36,6 +37,7 @@ READERS: Final[tuple[Reader, ...]] = (
     KinetoReader(),
     NsightSystemsReader(),
     ProtonReader(),
+    XPlaneReader(),
     PprofReader(),
     CollapsedReader(),
 )

@@ -208,20 +208,18 @@ def _text(number: int) -> Any:
 def _of_table(rows: Iterable[dict[str, str]]) -> Iterator[Event]:
     """Yield the kernels of the table."""
     agents: dict[str, int] = {}
+    times: dict[str, float]
     for row in rows:
         try:
-            times: dict[str, float] = {
+            times = {
                 "start_timestamp": int(row["Start_Timestamp"]),
                 "end_timestamp": int(row["End_Timestamp"]),
             }
             threads = math.prod(int(row[f"Workgroup_Size_{axis}"]) for axis in "XYZ")
             grid = math.prod(int(row[f"Grid_Size_{axis}"]) for axis in "XYZ")
         except (KeyError, TypeError, ValueError):
-            times, threads, grid = (
-                dict.fromkeys(("start_timestamp", "end_timestamp"), math.nan),
-                1,
-                1,
-            )
+            times = {"start_timestamp": math.nan, "end_timestamp": math.nan}
+            threads, grid = 1, 1
         args = {
             "device": agents.setdefault(row.get("Agent_Id") or "", len(agents)),
             "stream": row.get("Stream_Id") or row.get("Queue_Id") or 0,

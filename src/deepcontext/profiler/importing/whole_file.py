@@ -24,8 +24,8 @@ def content_of(file: SourceFile) -> bytes:
         size += len(chunk)
         if size > MOST_BYTES:
             raise ProfileDataError(
-                f"cannot read '{file.path}': more than {MOST_BYTES >> 20:,} MiB of content, and this format is read "
-                "as a whole; record a shorter part of the program"
+                f"cannot read '{file.path}': more than {MOST_BYTES >> 20:,} MiB of content, and this format "
+                "is read as a whole; record a shorter part of the program"
             )
         parts.append(chunk)
     return b"".join(parts)
