@@ -76,7 +76,7 @@ def test_deep_nesting(tmp_path: Path) -> None:
         (b'{"traceEvents": [{"ph": "X"} {"ph": "X"}]}', "damaged JSON"),
         (
             b'{"weights": [1, 2]}',
-            "files of other tools that can be read: a trace of torch.profiler",
+            "a trace of torch.profiler, an SQLite export of Nsight Systems",
         ),
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "not a profile"),
         (gzip.compress(b"hello", mtime=0), "not a profile"),

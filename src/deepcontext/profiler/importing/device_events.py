@@ -107,7 +107,7 @@ def main_thread(columns: Columns) -> Thread | None:
     """Return the thread whose number is the process's, of several the one with the most events."""
     own = [each for each in columns.threads if each[0] == each[1]]
     return max(
-        own or columns.threads, key=lambda each: len(columns.threads[each].begin), default=None
+        own or columns.threads, key=lambda each: len(columns.threads[each].times), default=None
     )
 
 
