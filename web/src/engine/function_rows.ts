@@ -37,7 +37,7 @@ export function functionRows(view: TopDown, values: Numbers, unit: string): Tabl
       calls: calls?.spread(func) ?? null,
     });
   }
-  rows.sort((a, b) => b.exclusive - a.exclusive || b.inclusive - a.inclusive || a.id - b.id);
+  rows.sort((a, b) => b.exclusive - a.exclusive);
   const sum = rows.reduce((total, row) => total + row.exclusive, 0);
   const counts = { row_count: rows.length, match_count: rows.length, match_value: sum };
   return { unit, total: below[0], ...counts, phases: [], rows };

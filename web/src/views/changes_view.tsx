@@ -27,7 +27,7 @@ export function Changes() {
   useMatches(() => {
     if (!base.answer) return null;
     const { unit, total } = base.answer;
-    const value = rows.reduce((sum, each) => sum + (each.before ?? 0), 0);
+    const value = rows.reduce((sum, { before }) => sum + (before ?? 0), 0);
     const visit = (at: number) => open(rows[at].row, rows[at].after === null ? first : second);
     return { count: rows.length, value, total, unit, known: rows.length, visit };
   }, [rows]);
@@ -75,11 +75,7 @@ export function Changes() {
         />
         <CopyTable />
       </div>
-      {ratio !== null && (
-        <p class="note">
-          Everything × {ratio.toFixed(2)}: machine or load? Nearly all rows changed by this ratio.
-        </p>
-      )}
+      {ratio !== null && <p class="note">Everything × {ratio.toFixed(2)}: machine or load?</p>}
       <SortedTable label="Biggest changes" columns={columns} rows={rows} />
     </>
   );

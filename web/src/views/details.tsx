@@ -185,10 +185,7 @@ function Known(props: { answer: NodeAnswer }) {
       )}
       {answer.hidden > 0 && (
         <p>
-          <Link
-            title="Show them below this function"
-            onClick={() => addEdit("open", answer.id, answer.name)}
-          >
+          <Link onClick={() => addEdit("open", answer.id, answer.name)}>
             {formatCount(answer.hidden)} library {answer.hidden > 1 ? "frames" : "frame"} hidden
           </Link>
         </p>

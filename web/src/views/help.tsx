@@ -6,12 +6,11 @@ import { helpOpen } from "../state";
 import { tabs } from "./tabs";
 
 const MOVES: readonly (readonly [string, string])[] = [
-  ["arrows", "Parent, largest child, neighbours"],
-  ["Enter", "Zoom in to the selected box"],
-  ["+  -", "Zoom"],
-  ["Ctrl wheel", "Zoom at the mouse"],
+  ["arrows", "Parent, child, neighbours"],
+  ["Enter", "Zoom in to the box"],
+  ["+  -", "Zoom; Ctrl wheel at the mouse"],
   ["right click", "Select without zooming in"],
-  ["Ctrl C", "Copy the call path of the selected box"],
+  ["Ctrl C", "Copy the call path"],
   ["Shift ← →", "Scroll a wide table"],
   ["w s a d", "Zoom and move in the time line"],
 ];
