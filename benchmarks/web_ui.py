@@ -126,15 +126,15 @@ def in_browser(address: str) -> dict[str, Any]:
 
 
 def bundle_sizes() -> list[list[str]]:
-    """Return rows with the bytes of the page's script, and of all that is sent with it."""
+    """Return rows with the bytes of the page's scripts, and of all that is sent with them."""
     static = Path(deepcontext.__file__).parent / "ui" / "web" / "static"
-    script = (static / "app.js").read_bytes()
+    script = b"".join(path.read_bytes() for path in sorted(static.glob("*.js")))
     packed = len(gzip.compress(script, mtime=0))
     sent = sum(len(gzip.compress(each.read_bytes())) for each in static.iterdir())
     return [
-        ["script", f"{len(script) / 1000:.1f} kB", "<= 130 kB"],
-        ["script, compressed", f"{packed / 1000:.1f} kB", "<= 45 kB"],
-        ["script, style and frame, compressed", f"{sent / 1000:.0f} kB", "150 kB"],
+        ["all scripts", f"{len(script) / 1000:.1f} kB", "<= 190 kB"],
+        ["all scripts, compressed", f"{packed / 1000:.1f} kB", "<= 62 kB"],
+        ["scripts, style and frame, compressed", f"{sent / 1000:.0f} kB", "150 kB"],
     ]
 
 
