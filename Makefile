@@ -91,7 +91,7 @@ CLANG_FLAGS = -DCMAKE_CXX_COMPILER=$(CLANG) -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT
 
 native-test-clang: $(VENV)/.installed ## the same tests, built by clang; skipped where there is none
 ifeq ($(CLANG),)
-	@echo "skipped: no clang++ here"
+	@echo "skipped: the native tests were not built by clang, because there is no clang++ here"
 else
 	cmake -S . -B build/native-test-clang $(CLANG_FLAGS) -DCMAKE_BUILD_TYPE=Dev -DCMAKE_CXX_FLAGS=-O2 -DDEEPCONTEXT_EXTENSION=OFF >/dev/null
 	cmake --build build/native-test-clang -j2 >/dev/null
@@ -100,7 +100,7 @@ endif
 
 tidy: $(VENV)/.installed ## clang-tidy over the native code; skipped where there is none
 ifeq ($(CLANG_TIDY),)
-	@echo "skipped: no clang-tidy here"
+	@echo "skipped: clang-tidy did not check the native code, because it is not installed here"
 else
 	cmake -S . -B build/tidy $(CLANG_FLAGS) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
 	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) >/dev/null

@@ -24,6 +24,7 @@ MODULES = (
     "children",
     "native_frames",
     "growth",
+    "many_paths",
     "jax_overhead",
     "jax_sampled_times",
     "gpu_drain",

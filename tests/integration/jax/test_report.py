@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import re
@@ -208,3 +209,29 @@ def test_a_program_without_jax_has_no_such_part(
     plain = make_profile([0], [profile.frame(0)])
     assert report_to_dict(plain, limit=3, metric="host_time_ns")["jax"] is None
     assert "Jitted functions" not in _text(plain)
+
+
+def test_an_estimated_count_is_marked(profile: deepcontext.Profile) -> None:
+    """Which counts are estimates is planted: whether a loop is seen in all launches depends on windows."""
+    first = jax_operations.operations(profile)[0]
+    content = json.loads(profile.sections["jax"])
+    assert not first.is_estimated
+    (place,) = [
+        [program, index]
+        for program, index, executions, device_ns in content["times"]
+        if (executions, device_ns) == (first.executions, first.device_ns)
+    ]
+    content["estimated"] = [place]
+    planted = dataclasses.replace(
+        profile, sections={**profile.sections, "jax": json.dumps(content).encode()}
+    )
+    marked = [each for each in jax_operations.operations(planted) if each.is_estimated]
+    assert [(each.name, each.executions) for each in marked] == [(first.name, first.executions)]
+    lines = _section(_text(planted), "Operations of compiled programs")
+    (row,) = [line for line in lines if re.search(rf" ~{first.executions} ", line)]
+    assert first.name in row
+    assert "~: estimated" in " ".join(lines)
+    assert "~" not in " ".join(_section(_text(profile), "Operations of compiled programs"))
+    report: Any = report_to_dict(planted, limit=20)
+    rows = report["jax"]["operations"]
+    assert [row["name"] for row in rows if row["executions_are_estimated"]] == [first.name]

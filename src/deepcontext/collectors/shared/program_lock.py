@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
+from deepcontext.profiler.format.own_os import os
 from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
@@ -24,10 +25,16 @@ class ProgramLock:
     """A re-entrant lock; goes on without it when its holder stands still until this thread is done."""
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._lock = threading.RLock()
         self._inside: list[int] = []  # threads that hold or want the lock
+        self._process = os.getpid()
 
     def __enter__(self) -> None:
+        if self._process != os.getpid():  # a forked child, in which the holder does not exist
+            self._forget()
         self._inside.append(threading.get_ident())
         end = clock.monotonic_s() + _LONGEST_WAIT_S
         while not self._lock.acquire(timeout=_BETWEEN_LOOKS_S):
