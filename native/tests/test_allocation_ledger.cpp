@@ -119,14 +119,15 @@ TEST(the_stage_of_a_context_is_looked_up_once_whatever_its_depth) {
   }
   Node *contexts[] = {recorder.tree.child(deep, FrameKind::kOperator, 1, 0),
                       recorder.tree.child(deep, FrameKind::kOperator, 2, 0)};
-  program.allocate(3, 1, 8);
+  uint64_t bytes = 8; // more each time: only what was held at a peak has a role
+  program.allocate(3, 1, bytes);
   g_look_ups = 0;
   int owner = 0;
   auto free_in_turn = [&] {
     for (uintptr_t turn = 0; turn < 1000; ++turn) {
       recorder.push(LevelKind::kOperator, contexts[turn % 2], &owner);
       program.free(1);
-      program.allocate(3, 1, 8);
+      program.allocate(3, 1, ++bytes);
       recorder.close(&owner, turn);
     }
   };
