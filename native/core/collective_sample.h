@@ -10,7 +10,7 @@ namespace deepcontext {
 
 /// A place where the process was in the stretch before a collective.
 struct StretchSample {
-  static constexpr uint64_t kMostNs = (uint64_t{1} << 56) - 1; // two years
+  static constexpr uint64_t kNsMask = (uint64_t{1} << 56) - 1; // two years
   Node *node;
   uint64_t ns : 56;
   uint64_t doing : 8; // a Doing
@@ -47,7 +47,7 @@ public:
     }
     for (const StretchPart &part : parts) {
       if (part.ns > 0) {
-        samples_[sample_count_++] = {part.node, part.ns & StretchSample::kMostNs,
+        samples_[sample_count_++] = {part.node, part.ns & StretchSample::kNsMask,
                                      static_cast<uint8_t>(part.doing), order, number};
       }
     }
