@@ -73,14 +73,14 @@ def test_training_killed_by_sigterm_keeps_its_operators(
 ) -> None:
     import signal
 
-    # Young programs have snapshots often: the third at twice the age of the second.
+    # Young programs have snapshots often: one by twice the age at which the loop begins.
     loop = (
-        "import time\nend = time.monotonic() + 3\n"
+        "end = time.monotonic() + 3 + 1.5 * (time.monotonic() - began)\n"
         "while True:\n    model(torch.randn(32, 8)).sum().backward()\n"
         "    if time.monotonic() > end:\n"
         "        print('ready', flush=True)\n        end += 60\n"
     )
-    source = TRAINING + loop
+    source = "import time\nbegan = time.monotonic()\n" + TRAINING + loop
     profile = same_as_python(
         source.replace("print(step, repr(loss.item()))", "pass"),
         status=-signal.SIGTERM,

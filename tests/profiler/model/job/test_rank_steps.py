@@ -108,10 +108,10 @@ def test_reports_name_the_rank(
 ) -> None:
     merged = merge({str(n): rank(make_profile, n) for n in range(3)})
     assert evidence(merged)["slowest_steps"][0] == {
-        "step": 14,
+        "step": "14",
         "rank": "2",
         "time": "592 ns",
-        "more_than_usual": "289 ns",
+        "more than usual": "289 ns",
         "where": "train.py:3",
     }
     row = kept_steps_to_dict(merged, 1)["rows"][0]
