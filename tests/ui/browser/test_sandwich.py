@@ -28,7 +28,7 @@ ROWS = ".functions tbody tr"
 
 def row_texts(opened: Opened, name: str) -> list[str]:
     """Return total, self and calls of a function in the list."""
-    row = opened.page.locator(f"{ROWS}:has(.link:text-is('{name}'))").first
+    row = opened.page.locator(f"{ROWS}:has(.link[title='{name}'])").first
     row.wait_for()
     return row.locator("td").all_inner_texts()
 
