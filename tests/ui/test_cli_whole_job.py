@@ -199,15 +199,10 @@ def test_two_run_directories_are_compared_by_their_first_profiles(files: list[Pa
     assert {job.roles[1].file for job in opened.jobs} == {0, 1}
 
 
-def test_files_of_one_job_show_its_processes(files: list[Path]) -> None:
-    worker = Profile.load(files[2])
-    later = dataclasses.replace(worker.run, start_unix_ns=worker.run.start_unix_ns + 1)
-    dataclasses.replace(worker, run=later).save(files[2])
-    wanted = [str(files[2]), str(files[1])]
-    opened = open_profiles(wanted, source_text=True)
+def test_files_named_one_by_one_are_no_job(files: list[Path]) -> None:
+    opened = open_profiles([str(files[2]), str(files[1])], source_text=True)
     assert [each.name for each in opened.refresh()][:2] == [files[2].name, files[1].name]
-    (job,) = opened.jobs
-    assert [(each.name, each.file) for each in job.processes] == [("rank 1", 1), ("child", 0)]
+    assert opened.jobs == ()
     assert opened.compared == 2
     assert opened.loaded() == [0, 1]
 

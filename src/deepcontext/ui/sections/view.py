@@ -35,8 +35,9 @@ class View:
 
     @property
     def unit(self) -> str:
-        """Unit of the metric."""
-        return self.profile.metrics[self.metric].descriptor.unit
+        """Unit of the metric, "" in a profile that has none."""
+        rows = self.profile.metrics.get(self.metric)
+        return rows.descriptor.unit if rows else ""
 
     @property
     def basis(self) -> Basis:
