@@ -30,3 +30,19 @@ def test_a_child_forked_while_the_lock_is_held_has_it_free() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with lock:
         assert lock._lock._is_owned()  # type: ignore[attr-defined]
+
+
+def test_a_child_forked_by_the_holder_leaves_the_lock_as_it_entered_it() -> None:
+    lock = ProgramLock()
+    child = -1
+    try:
+        with lock:
+            child = os.fork()
+            with lock:
+                assert lock._lock._is_owned()  # type: ignore[attr-defined]
+        is_free = not lock._lock._is_owned() and lock._inside == []  # type: ignore[attr-defined]
+    finally:
+        if child == 0:
+            os._exit(0 if "is_free" in locals() and is_free else 1)
+    assert is_free
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

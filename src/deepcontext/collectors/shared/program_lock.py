@@ -25,16 +25,13 @@ class ProgramLock:
     """A re-entrant lock; goes on without it when its holder stands still until this thread is done."""
 
     def __init__(self) -> None:
-        self._forget()
-
-    def _forget(self) -> None:
         self._lock = threading.RLock()
         self._inside: list[int] = []  # threads that hold or want the lock
         self._process = os.getpid()
 
     def __enter__(self) -> None:
-        if self._process != os.getpid():  # a forked child, in which the holder does not exist
-            self._forget()
+        if self._process != os.getpid():
+            self._forget_others()
         self._inside.append(threading.get_ident())
         end = clock.monotonic_s() + _LONGEST_WAIT_S
         while not self._lock.acquire(timeout=_BETWEEN_LOOKS_S):
@@ -48,6 +45,16 @@ class ProgramLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001  as threading.Condition does
+        if self._is_own():
             self._lock.release()
         self._inside.remove(threading.get_ident())
+
+    def _forget_others(self) -> None:
+        """Of a forked child: only this thread exists, which may have forked with the lock in its hands."""
+        self._inside = [each for each in self._inside if each == threading.get_ident()]
+        if not self._is_own():
+            self._lock = threading.RLock()
+        self._process = os.getpid()
+
+    def _is_own(self) -> bool:
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001  as threading.Condition does
