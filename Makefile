@@ -86,7 +86,6 @@ native-test: $(VENV)/.installed ## C++ tests of the native core
 	ctest --test-dir build/native-test --output-on-failure
 
 CLANG := $(shell command -v clang++-19 || command -v clang++)
-CLANG_TIDY := $(shell command -v clang-tidy-19 || command -v clang-tidy)
 CLANG_FLAGS = -DCMAKE_CXX_COMPILER=$(CLANG) -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT_STRICT=ON
 
 native-test-clang: $(VENV)/.installed ## the same tests, built by clang; skipped where there is none
@@ -98,14 +97,10 @@ else
 	ctest --test-dir build/native-test-clang --output-on-failure
 endif
 
-tidy: $(VENV)/.installed ## clang-tidy over the native code; skipped where there is none
-ifeq ($(CLANG_TIDY),)
-	@echo "skipped: clang-tidy did not check the native code, because it is not installed here"
-else
-	cmake -S . -B build/tidy $(CLANG_FLAGS) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
+tidy: $(VENV)/.installed ## clang-tidy over the native code
+	cmake -S . -B build/tidy -DDEEPCONTEXT_TESTS=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
 	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) >/dev/null
-	git ls-files 'native/*.cpp' ':!native/abi' | xargs -n 1 -P 2 $(CLANG_TIDY) -p build/tidy --quiet
-endif
+	git ls-files 'native/*.cpp' ':!native/abi' | xargs -n 1 -P 2 $(BIN)/clang-tidy -p build/tidy --quiet
 
 pictures: $(VENV)/.installed browser ## the pictures of the documentation, from real runs
 	$(BIN)/python -m pip install -q "pillow>=11"

@@ -177,7 +177,7 @@ nb::capsule closeNotedWindow() {
   auto notes = std::make_unique<std::vector<Launch>>(closeWindow());
   nb::capsule out(notes.get(), kLaunchNotes,
                   [](void *kept) noexcept { delete static_cast<std::vector<Launch> *>(kept); });
-  notes.release();
+  static_cast<void>(notes.release());
   return out;
 }
 

@@ -450,7 +450,7 @@ void RecorderRegistry::replaceOrphans() {
     fresh->is_detached = recorder->is_detached;
     fresh->is_rewritten = recorder->is_rewritten;
     recorder->spans.abandon();
-    recorder.release();
+    static_cast<void>(recorder.release());
     recorder = std::move(fresh);
   }
   is_forked_ = false;

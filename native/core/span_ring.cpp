@@ -28,7 +28,7 @@ void SpanRing::giveBack() {
 
 void SpanRing::abandon() {
   if (memory_) {
-    memory_.release(); // the thread may have been writing
+    static_cast<void>(memory_.release()); // the thread may have been writing
     slots_ = nullptr;
     g_bytes.fetch_sub(kBytes);
   }

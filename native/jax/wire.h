@@ -80,7 +80,7 @@ private:
     std::string_view bytes = take(sizeof(T));
     T value{};
     if (bytes.size() == sizeof(T)) {
-      std::memcpy(&value, bytes.data(), sizeof(T));
+      std::memcpy(&value, bytes.data(), bytes.size());
     }
     return value;
   }

@@ -14,7 +14,7 @@ class GilRelease {
 public:
   GilRelease() : state_(PyEval_SaveThread()) {}
   // Not noexcept, so that the unwinder runs the destructor below instead of ending the process.
-  ~GilRelease() noexcept(false) {
+  ~GilRelease() noexcept(false) { // NOLINT(bugprone-unsafe-to-allow-exceptions)
     Holder holder;
     PyEval_RestoreThread(state_);
     holder.is_needed = false;

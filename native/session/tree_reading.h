@@ -57,6 +57,7 @@ private:
 
   /// Ticks as ns, rounded half up: std::llround takes ten times as long.
   uint64_t toNs(uint64_t ticks) const {
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_ + 0.5);
   }
   int64_t signedNs(int64_t ticks) const { // corrections of sums may be negative

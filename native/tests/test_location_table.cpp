@@ -83,7 +83,7 @@ TEST(the_widest_numbers_are_read_whole) {
   }
   CHECK_EQ(lineOfInstruction(bytes, 1, 0), 2147483647u);
   bytes += static_cast<char>(head(13, 1));
-  bytes += 3; // -1
+  bytes += '\3'; // -1
   CHECK_EQ(lineOfInstruction(bytes, 1, 2), 2147483646u);
 }
 

@@ -186,7 +186,8 @@ void checkMemoryThatComesAndGoes() {
       mprotect(pages, kPage, PROT_NONE);
       mprotect(pages, kPage, PROT_READ);
       munmap(pages, kPage);
-      mmap(pages, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      static_cast<void>(
+          mmap(pages, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     }
   });
   int copied = 0, refused = 0;

@@ -27,8 +27,10 @@ uint32_t nameOf(Recorder &recorder, const GroupCall &call) {
 
 void noteDeviceCollective(Recorder &recorder, const void *record_function, const GroupCall &call) {
   std::optional<uint8_t> operation = Collectives::operationOnDevice(call.name);
-  GroupIndex group =
-      operation ? CollectiveGroups::instance().named(call.group) : CollectiveGroups::kUnknown;
+  if (!operation) {
+    return;
+  }
+  GroupIndex group = CollectiveGroups::instance().named(call.group);
   if (group == CollectiveGroups::kUnknown) {
     return;
   }

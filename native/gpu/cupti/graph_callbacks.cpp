@@ -99,6 +99,8 @@ void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph
     moved_nodes_.nodeDestroyed(graph.graph, graph.node);
     attribution_.graphs.destroyed(node);
     break;
+  default:
+    break; // of whole graphs
   }
 }
 

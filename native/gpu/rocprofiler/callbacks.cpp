@@ -189,12 +189,11 @@ void RocprofilerCollector::onBuffer(Id, Id, abi::rocprofiler::RecordHeader **hea
       __builtin_prefetch(payload + 64);
       __builtin_prefetch(payload + 128);
     }
-    if (!headers[i] || headers[i]->category != abi::rocprofiler::kCategoryTracing) {
-      Counters::bump(counters.unknown_records);
-    } else if (headers[i]->kind == abi::rocprofiler::kBufferKernelDispatch) {
+    bool is_traced = headers[i] && headers[i]->category == abi::rocprofiler::kCategoryTracing;
+    if (is_traced && headers[i]->kind == abi::rocprofiler::kBufferKernelDispatch) {
       self.decodeKernel(
           *static_cast<const abi::rocprofiler::KernelDispatch *>(headers[i]->payload));
-    } else if (headers[i]->kind == abi::rocprofiler::kBufferMemoryCopy) {
+    } else if (is_traced && headers[i]->kind == abi::rocprofiler::kBufferMemoryCopy) {
       self.decodeCopy(*static_cast<const abi::rocprofiler::MemoryCopy *>(headers[i]->payload));
     } else {
       Counters::bump(counters.unknown_records);
