@@ -32,7 +32,7 @@ from deepcontext.ui.account_texts import (
     verdict_text,
 )
 from deepcontext.ui.finding_texts import texts_of
-from deepcontext.ui.format import format_bytes, format_ns, format_share
+from deepcontext.ui.format import elide, format_bytes, format_ns, format_share
 from deepcontext.ui.read_from import read_from_text
 from deepcontext.ui.run_facts import run_facts
 from deepcontext.ui.sections import groups, jax, steps
@@ -62,6 +62,8 @@ _FACTS: Final = (
 # Lines of source above and below a costly line.
 _AROUND: Final = 4
 _MOST_CHANGES: Final = 3
+# A lambda of pybind11 has a name of 900 characters.
+_NAME_WIDTH: Final = 80
 
 
 def evidence(
@@ -182,7 +184,8 @@ def _line(basis: Basis, place: Place, share: float | None) -> Document:
     }
     if place.callees:
         row["native_functions"] = ", ".join(
-            f"{each.name} {format_ns(each.time_ns / steps)}" for each in place.callees
+            f"{elide(each.name, _NAME_WIDTH)} {format_ns(each.time_ns / steps)}"
+            for each in place.callees
         )
     if share is not None:
         row["share"] = format_share(share)
