@@ -155,6 +155,14 @@ SignalMasks KernelThreads::signals(int thread) const {
   return masks;
 }
 
+uint64_t KernelThreads::readyNs(int thread) const {
+  char text[128];
+  readFile(thread, "schedstat", text, sizeof text);
+  // Source: Documentation/scheduler/sched-stats.rst: time on a processor, time waiting for one.
+  const char *field = std::strchr(text, ' ');
+  return field ? std::strtoull(field, nullptr, 10) : 0;
+}
+
 std::optional<uint64_t> KernelThreads::cpuNs(int thread) {
   // The clock of pthread_getcpuclockid(), by the thread's number, because a handle may be stale.
   // Source: include/linux/posix-timers.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED.

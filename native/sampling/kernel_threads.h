@@ -53,6 +53,10 @@ public:
   /// Half the price of reading the same from "status".
   SignalMasks signals(int thread) const;
 
+  /// How long the thread was ready and had no processor since it began; 0 where the kernel does not
+  /// say (CONFIG_SCHED_INFO) and when it has ended.
+  uint64_t readyNs(int thread) const;
+
   /// Processor time since the thread began; none when it has ended.
   static std::optional<uint64_t> cpuNs(int thread);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unistd.h>
+#include <utility>
 
 #include "core/metric_registry.h"
 #include "core/step_clock.h"
@@ -40,6 +41,7 @@ SampleCharges::SampleCharges() {
             metrics.id("sampled_io_wait_time_ns"),
             metrics.id("sampled_sleep_time_ns")};
   ready_metric_ = metrics.id("sampled_ready_time_ns");
+  operator_ready_metric_ = metrics.id("operator_ready_time_ns");
   step_metric_ = metrics.id("sampled_step_count");
   operators_metric_ = metrics.id("sampled_operators_count");
 }
@@ -63,6 +65,30 @@ void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
                     thread.recorder->counters.operators.load(std::memory_order_relaxed));
       }
     }
+  }
+}
+
+void SampleCharges::chargeReady(const KernelThreads &kernel, SampledThread &thread, Node *place,
+                                SampleKind kind, const ThreadClocks &now) {
+  // The kernel is asked where the thread did not run for a while, which is rare on a quiet machine.
+  constexpr uint64_t kLeastNs = 500'000;
+  const ThreadClocks &before = thread.account.last();
+  uint64_t elapsed_ns = now.wall_ns - std::min(before.wall_ns, now.wall_ns);
+  uint64_t idle_ns = elapsed_ns - std::min(now.cpu_ns - before.cpu_ns, elapsed_ns);
+  uint64_t inside_ns = now.operator_ns - std::min(before.operator_ns, now.operator_ns);
+  thread.idle_in_operators_ns += std::min(idle_ns, inside_ns);
+  if (thread.number == getpid() && idle_ns >= kLeastNs) {
+    uint64_t ready_ns = kernel.readyNs(thread.number);
+    // Zero while the thread still waits: the kernel counts a wait when it ends.
+    uint64_t since = ready_ns - std::min(std::exchange(thread.seen_ready_ns, ready_ns), ready_ns);
+    uint64_t part = std::min(since, thread.idle_in_operators_ns);
+    if (kind == SampleKind::kInOperator && part > 0) {
+      tree_.addTo(place, operator_ready_metric_, part);
+    }
+    thread.idle_in_operators_ns = since > 0 ? 0 : thread.idle_in_operators_ns;
+  }
+  if (kind != SampleKind::kInOperator) {
+    thread.idle_in_operators_ns = 0;
   }
 }
 

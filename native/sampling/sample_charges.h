@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "sampling/context_tree.h"
+#include "sampling/kernel_threads.h"
 #include "sampling/sample_detail.h"
 #include "sampling/sampled_thread.h"
 #include "sampling/slow_step_samples.h"
@@ -25,6 +26,10 @@ public:
   /// A sample found the thread at `place`, which is an operator if the kind says so.
   void charge(SampledThread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
               SampleDetail detail);
+  /// Before `charge` with the same: the part of the time inside operators in which the main thread
+  /// was ready and had no processor. Opens a descriptor.
+  void chargeReady(const KernelThreads &kernel, SampledThread &thread, Node *place, SampleKind kind,
+                   const ThreadClocks &now);
   void chargeCounters(SampledThread &thread, Node *place, bool is_waiting);
   /// Charge processor time of a thread whose place is unknown.
   void chargeWhole(const SampledThread &thread, uint64_t cpu_ns);
@@ -42,6 +47,7 @@ private:
   ContextTree tree_;
   SlowStepSamples slow_steps_;
   uint16_t cpu_metric_, wait_metric_, gil_metric_, ready_metric_, step_metric_, operators_metric_;
+  uint16_t operator_ready_metric_;
   std::array<uint16_t, kSampleDetails> waits_; // by detail; 0 where a detail has no metric
 };
 

@@ -29,6 +29,8 @@ struct SampledThread {
   uint64_t next_visit = 0;
   uint32_t still_visits = 0; // consecutive visits that found it at the same place
   uint64_t seen_cpu_ns = 0;
+  uint64_t seen_ready_ns = 0;                // KernelThreads::readyNs
+  uint64_t idle_in_operators_ns = 0;         // that no wait for a processor explains yet
   bool is_waiting = false;                   // as of seen_cpu_ns
   SampleDetail detail = SampleDetail::kNone; // what it waits for, as of seen_cpu_ns
   bool waits_in_operator = false;

@@ -231,6 +231,7 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
       return;
     }
     Node *innermost = charges_.tree().innermost(context, charges_.nodeOf(thread));
+    charges_.chargeReady(senses.kernel, thread, innermost, SampleKind::kInOperator, now);
     charges_.charge(thread, innermost, SampleKind::kInOperator, now, SampleDetail::kNone);
     charges_.chargeCounters(thread, innermost, false);
     return;
@@ -252,6 +253,7 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
     return;
   }
   SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
+  charges_.chargeReady(senses.kernel, thread, place, SampleKind::kRunning, now);
   charges_.charge(thread, place, SampleKind::kRunning, now,
                   context.holds_gil ? SampleDetail::kHoldsGil : SampleDetail::kNone);
   charges_.chargeCounters(thread, place, false);
@@ -296,10 +298,11 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
   if (kind == SampleKind::kReady && scratch_->holds_gil) {
     detail = SampleDetail::kHoldsGil;
   }
-  charges_.charge(thread, place, scratch_->is_in_operator ? SampleKind::kInOperator : kind, now,
-                  detail);
+  kind = scratch_->is_in_operator ? SampleKind::kInOperator : kind;
+  charges_.chargeReady(senses.kernel, thread, place, kind, now);
+  charges_.charge(thread, place, kind, now, detail);
   parts_.counted.read(thread);
-  charges_.chargeCounters(thread, place, kind == SampleKind::kWaiting);
+  charges_.chargeCounters(thread, place, thread.is_waiting);
   return true;
 }
 
@@ -319,6 +322,7 @@ void ThreadVisits::stayWaiting(const Senses &senses, SampledThread &thread, uint
     std::optional<ThreadState> state = senses.kernel.state(thread.number);
     kind = state && state->is_running ? SampleKind::kReady : kind;
   }
+  charges_.chargeReady(senses.kernel, thread, thread.seen_at, kind, now);
   charges_.charge(thread, thread.seen_at, kind, now, thread.detail);
 }
 

@@ -20,6 +20,8 @@ import pytest
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries import time_between_operators
+from deepcontext.profiler.summaries.account import Cause, account
+from deepcontext.profiler.summaries.verdict import busy_machine
 from tests.profiled import profiled
 
 if TYPE_CHECKING:
@@ -258,6 +260,32 @@ with Part("all"):
     assert result.profile.inclusive("elapsed_time_ns")[main] == covered
     trust = result.profile.trust.counters
     assert trust["samples_lost"] <= 0.02 * (trust["samples_running"] + trust["samples_waiting"]) + 2
+
+
+def test_an_operator_without_a_processor_waits_for_one(run: Run) -> None:
+    pytest.importorskip("torch")
+    result = run("""
+import os, subprocess, torch
+torch.set_num_threads(1)
+data = torch.ones(300, 300)
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+rivals = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(3)]
+with Part("all"):
+    begun, used = time.perf_counter(), time.thread_time()
+    while time.perf_counter() - begun < 4:
+        data @ data
+    parts["used"] = time.thread_time() - used
+for rival in rivals:
+    rival.kill()
+    rival.wait()
+""")
+    used_ns = 1e9 * result.parts["used"]
+    found = account(result.profile)
+    assert found.of(Cause.PROCESSOR) >= 0.7 * (4e9 - used_ns)
+    assert (
+        0.5 * used_ns <= found.of(Cause.OPERATORS, Cause.FORWARD) <= used_ns + 0.3 * (4e9 - used_ns)
+    )
+    assert busy_machine(found) >= 0.3
 
 
 def test_the_end_of_a_run_without_a_framework_names_the_lines_that_ran(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
 from deepcontext.profiler.summaries.setup_time import setup_time
 
@@ -156,7 +157,8 @@ def _workers_per_loader(profile: Profile, scopes: Query) -> int:
     if not any(_WITH_WORKERS in name for name in names):
         return 0
     children = profile.trust.counters.get("forked_children", 0)
-    return max(children // max(iterators_with_workers(profile), 1), 1)
+    # Children are those of the whole run.
+    return max(children // max(iterators_with_workers(basis_of(profile).whole), 1), 1)
 
 
 def _waiting(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.metric import (
+    OPERATOR_READY_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
@@ -57,6 +58,7 @@ class CpuSampling:
         SAMPLED_IO_WAIT_TIME_NS,
         SAMPLED_SLEEP_TIME_NS,
         SAMPLED_READY_TIME_NS,
+        OPERATOR_READY_TIME_NS,
         SLOW_STEP_TIME_NS,
         SAMPLED_STEP,
         SAMPLED_OPERATORS,

@@ -85,6 +85,12 @@ SAMPLED_READY_TIME_NS = MetricDescriptor(
     Aggregation.SUM,
     "part of sampled_wait_time_ns in which the thread could run and had no processor",
 )
+OPERATOR_READY_TIME_NS = MetricDescriptor(
+    "operator_ready_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "part of the elapsed time of an operator in which the main thread could run without a processor, sampled",
+)
 SLOW_STEP_TIME_NS = MetricDescriptor(
     "slow_step_time_ns",
     "ns",

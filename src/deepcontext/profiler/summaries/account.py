@@ -19,6 +19,7 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     GC_TIME_NS,
     GPU_TIME_NS,
+    OPERATOR_READY_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
@@ -234,7 +235,10 @@ def _account(profile: Profile) -> Account:
         imports=_places(profile, lines, divided, {Cause.IMPORTING}),
         others=_places(profile, lines, _divide(profile, ~main), set(_OF_OTHERS)),
         gpu=_gpu(profile, lines),
-        ready_ns=int(exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)[main].sum()),
+        ready_ns=sum(
+            int(exclusive_or_zeros(profile, metric.name)[main].sum())
+            for metric in (SAMPLED_READY_TIME_NS, OPERATOR_READY_TIME_NS)
+        ),
         is_sampled=time_between_operators.is_sampled(profile),
     )
 
@@ -291,6 +295,7 @@ def _divide(profile: Profile, within: Mask) -> _Division:
     division.where(Cause.COMPILING, compiling(profile))
     division.where(Cause.IMPORTING, importing(profile))
     measured(Cause.PROCESSOR, SAMPLED_READY_TIME_NS.name, "waiting")
+    measured(Cause.PROCESSOR, OPERATOR_READY_TIME_NS.name, "operators")
     division.where(Cause.DEVICE, _below(profile, lambda name: name in _DEVICE_WAITS))
     division.up_to(
         Cause.DEVICE, _device_waits(profile), ("waiting", "running", "traced", "operators")
