@@ -15,7 +15,7 @@
 # CXX chooses the compiler. With CXX=clang++-19 (Debian: clang-19 libclang-rt-19-dev) forked children
 # do not hang in the sanitizer's own allocator, as they do now and then with GCC's.
 set -euo pipefail
-python=$(command -v "$1") || {
+python=$(realpath --no-symlinks "$(command -v "$1")") || {
   echo "cannot find the Python '$1'" >&2
   exit 1
 }
