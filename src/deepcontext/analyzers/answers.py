@@ -144,6 +144,7 @@ ALL: Final[tuple[Analyzer, ...]] = (
     _analyzer("precision", "do matrix products run in a wider type than needed?"),
     _analyzer("far_from_peak", "is an operator far from what the machine can do?"),
     _analyzer("device_starvation", "does the GPU wait for the host?"),
+    _analyzer("communication", "does the GPU exchange data while it computes nothing?"),
     _analyzer("stall_reasons", "what do the hot kernels wait for?"),
     _analyzer("launch_configuration", "do launches fill the GPU?"),
     _analyzer(

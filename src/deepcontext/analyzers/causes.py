@@ -149,12 +149,15 @@ def finding_of(profile: Profile, cause: Cause) -> Finding:
     cost: dict[str, Value] = {kind: cause.value, "time_share": share} if cause.metric else {}
     if cause.metric and cause.metric not in TIMES:
         cost = {kind: cause.value, "peak_share": share}
+    # Kernels and ranges have no calls.
+    uncounted = {"calls_count"} if cause.evidence.get("calls_count") == 0 else set()
+    evidence = {name: each for name, each in cause.evidence.items() if name not in uncounted}
     return Finding(
         id=entry.id,
         severity=_limited(cause.severity or Severity.of_share(share), entry),
         title=_of_part(entry.title.format_map(words), cause.part),
         nodes=tuple(int(each) for each in (cause.shown or cause.nodes)[:_SHOWN]),
-        evidence={**cost, **cause.evidence},
+        evidence={**cost, **evidence},
         gain=cause.gain or _gain(profile, cause, entry, whole),
         advice=entry.advice.format_map(words),
         misleads=entry.misleads.format_map(words),

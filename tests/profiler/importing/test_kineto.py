@@ -42,7 +42,7 @@ def node_of(profile: Profile, name: str) -> int:
 
 def test_operators_nest_below_modules_and_functions(training: Profile) -> None:
     assert paths(training, "aten::addmm") == [
-        "MainThread > <module> > Linear '0' > forward > aten::linear > aten::addmm"
+        "MainThread > <module> > Linear '0' > Linear.forward > aten::linear > aten::addmm"
     ]
     assert training.counts("call_duration_ns")[node_of(training, "aten::addmm")] == 3
     assert training.exclusive("host_time_ns")[node_of(training, "aten::linear")] == 3 * 20 * US

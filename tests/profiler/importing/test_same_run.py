@@ -124,4 +124,6 @@ def test_modules_and_functions_are_on_the_path(pair: tuple[Profile, Profile]) ->
         for node in range(len(traced.tree))
         if traced.frame(node).name == "aten::matmul"
     }
-    assert any(path.endswith("step > Heavy '0' > forward > aten::matmul") for path in paths), paths
+    assert any(
+        path.endswith("step > Heavy '0' > Heavy.forward > aten::matmul") for path in paths
+    ), paths

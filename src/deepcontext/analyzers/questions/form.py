@@ -182,7 +182,8 @@ def _copies(profile: Profile, metric: str) -> Iterator[Cause]:
     slices = at.operators(profile, catalogue.operators("writes_part")).phase("backward").nodes()
     converts = at.operators(profile, catalogue.operators("conversions")).mask()
     for location in at.by_line(_by_hand(profile), metric, at.little(profile, metric)):
-        if location.frame is None and metric == at.GPU_TIME:
+        is_asked = location.frame is not None and location.frame.kind is FrameKind.PYTHON
+        if metric == at.GPU_TIME and not is_asked:
             continue
         nodes = np.array(location.nodes)
         whole = int(spent[nodes].sum())

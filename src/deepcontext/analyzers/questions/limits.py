@@ -19,6 +19,7 @@ from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.places import query_of
 from deepcontext.analyzers.shared.repeated_idle import IDLE, repeated_idle
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.gpu_metrics import EXPOSED_COMMUNICATION_NS, GPU_GAP_NS
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.operator_inputs import split_name
@@ -127,6 +128,7 @@ def find(profile: Profile) -> Iterator[Cause]:
     yield from far or _unaligned_kernels(profile)
     if total(profile, at.GPU_TIME):
         yield from _idle(profile)
+        yield from _exposed(profile)
         yield from _stalls(profile)
     if at.judged_total(profile, at.GPU_TIME):
         yield from _launches(profile)
@@ -197,7 +199,9 @@ def _far_from_peak(profile: Profile) -> Iterator[Cause]:
 
 
 def _more(lines: list[at.Location]) -> str:
-    return f" and {len(lines) - 1} more lines" if len(lines) > 1 else ""
+    frame = lines[0].frame if lines else None
+    what = "lines" if frame is None or frame.kind is FrameKind.PYTHON else "places"
+    return f" and {len(lines) - 1} more {what}" if len(lines) > 1 else ""
 
 
 def _reason(
@@ -290,7 +294,7 @@ def _short_kernels(profile: Profile) -> Iterator[Cause]:
         nodes = np.array(location.nodes)
         count = int(profile.counts(at.GPU_TIME)[nodes].sum())
         mean = location.value / max(count, 1)
-        if len(nodes) < _FEWEST_KERNELS or mean > _SHORT_KERNEL_NS:
+        if location.frame is None or len(nodes) < _FEWEST_KERNELS or mean > _SHORT_KERNEL_NS:
             continue
         of_optimizer = 2 * (profile.tree.phase[nodes] == Phase.OPTIMIZER).sum() > len(nodes)
         yield Cause(
@@ -398,6 +402,30 @@ def _is_one_value(profile: Profile, metric: str) -> npt.NDArray[np.bool_]:
     return result
 
 
+def _exposed(profile: Profile) -> Iterator[Cause]:
+    """Find communication during which a device computes nothing."""
+    exposed = total(profile, EXPOSED_COMMUNICATION_NS.name)
+    span = total(profile, at.GPU_TIME) + total(profile, IDLE) + total(profile, GPU_GAP_NS.name)
+    if not exposed or span < at.least_total_ns(profile):
+        return
+    query = Query(profile, profile.exclusive(EXPOSED_COMMUNICATION_NS.name) > 0)
+    lines = at.by_line(query, EXPOSED_COMMUNICATION_NS.name)
+    nodes = [node for each in lines for node in each.nodes]
+    yield Cause(
+        key="communication_exposed",
+        nodes=nodes,
+        frame=next((each.frame for each in lines if each.frame), None),
+        metric="elapsed GPU time",
+        value=exposed,
+        whole=span,
+        words={"kernel": at.kernel_name(profile.frame(nodes[0]).name)},
+        evidence={
+            "kernels_count": int(profile.counts(at.GPU_TIME)[nodes].sum()),
+            at.GPU_TIME: int(profile.exclusive(at.GPU_TIME)[nodes].sum()),
+        },
+    )
+
+
 def _stalls(profile: Profile) -> Iterator[Cause]:
     """Find what the instructions of hot kernels wait for."""
     if not total(profile, _SAMPLES):
@@ -444,10 +472,10 @@ def _idle(profile: Profile) -> Iterator[Cause]:
     idle = repeated_idle(profile)
     # Kernels of several streams overlap, so the device was busy for this time at most.
     span = int(idle.sum()) + total(profile, at.GPU_TIME)
-    if span < at.LEAST_TOTAL_NS or idle.sum() < _LEAST_IDLE * span:
+    if span < at.least_total_ns(profile) or idle.sum() < _LEAST_IDLE * span:
         return
     nodes = np.flatnonzero(idle)
-    owner = at.climb(profile, nodes, profile.is_user_code())
+    owner = at.owners(profile, nodes)
     nodes, owner = nodes[owner != NO_NODE], owner[owner != NO_NODE]
     # A line has the gaps below it that belong to no deeper line.
     number = at.line_numbers(profile)[profile.tree.frame[owner]]

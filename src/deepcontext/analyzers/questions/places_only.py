@@ -33,7 +33,19 @@ if TYPE_CHECKING:
 _LEAST_SHARE: Final = 1 / 3
 # Work that runs once cannot be done less often.
 _FEWEST_CALLS: Final = 3
-_DENSE_KERNELS: Final = ("gemm", "conv", "cutlass", "nvjet", "xmma", "flash", "cijk_", "fmha")
+_DENSE_KERNELS: Final = (
+    "gemm",
+    "conv",
+    "cutlass",
+    "nvjet",
+    "xmma",
+    "flash",
+    "cijk_",
+    "fmha",
+    "matmul",
+    "bmm",
+    "attn",
+)
 _DENSE_OPERATIONS: Final = ("dot", "conv_", "convolution", "gemm", "matmul")
 # By a part of the operator's name; the first match counts. Many programs can do without the first two
 # groups; the others are the work of most programs. The advice keeps the result, or says what changes.
@@ -151,7 +163,7 @@ def _by_line_exclusive(query: Query, metric: str) -> list[at.Location]:
     profile, nodes = query.profile, query.nodes()
     if not len(nodes):
         return []
-    owner = at.climb(profile, nodes, profile.is_user_code())
+    owner = at.owners(profile, nodes)
     line = np.where(owner == NO_NODE, 0, at.line_numbers(profile)[profile.tree.frame[owner]])
     least, spent = _LEAST_SHARE * total(profile, metric), profile.exclusive(metric)
     # An operator of a line takes no more than the whole line, so that few nodes have to be sorted.
@@ -171,5 +183,6 @@ def _by_line_exclusive(query: Query, metric: str) -> list[at.Location]:
         top = int(owner[members[0]])
         frame = None if top == NO_NODE else profile.frame(top)
         ids = tuple(nodes[members].tolist())
-        found.append(at.Location(frame, ids, int(value[index]), len(ids)))
+        count = int(counts_or_zeros(profile, metric)[list(ids)].sum())
+        found.append(at.Location(frame, ids, int(value[index]), count))
     return sorted(found, key=lambda location: (-location.value, location.nodes))

@@ -2,7 +2,8 @@
 
 A program starts with long gaps that never come again: it imports, compiles, and loads libraries at the first
 call. Gaps are therefore judged by place: the longest of each place is left out, and a place whose other gaps
-are mostly a few long ones, too.
+are mostly a few long ones, too. A place is a call path; in a trace, which may have a single step, all paths
+that end alike are one.
 """
 
 from __future__ import annotations
@@ -37,16 +38,24 @@ def _repeated_idle(profile: Profile) -> Ints:
     rows = profile.metrics.get(IDLE)
     if rows is None:
         return found
-    whole = rows.total.astype(np.float64)
     if rows.maximum is None or rows.m2 is None:
         found[rows.node] = rows.total
         return found
-    longest = rows.maximum.astype(np.float64)
-    squares = rows.m2 + whole**2 / np.maximum(rows.count, 1)
+    spent = rows.total.astype(np.float64)
+    squares = rows.m2 + spent**2 / np.maximum(rows.count, 1)
+    is_trace = profile.trust.read_from is not None
+    _, place = np.unique(
+        profile.tree.frame[rows.node] if is_trace else rows.node, return_inverse=True
+    )
+    whole = np.bincount(place, spent)
+    of_squares = np.bincount(place, squares)
+    longest = np.zeros(len(whole))
+    np.maximum.at(longest, place, rows.maximum)
     others = whole - longest
     # Of n equal gaps, the square of the sum is n times the sum of squares.
-    gaps = others**2 / np.maximum(squares - longest**2, 1.0)
-    found[rows.node] = np.where(gaps >= _LEAST_GAPS, others, 0)
+    gaps = others**2 / np.maximum(of_squares - longest**2, 1.0)
+    part = np.where(gaps >= _LEAST_GAPS, others / np.maximum(whole, 1.0), 0)
+    found[rows.node] = np.rint(spent * part[place])
     set_up = source_locations.nodes_named(profile, FrameKind.PYTHON, _SET_UP).mask()
     set_up = set_up | source_locations.compiling(profile).mask()
     if set_up.any():

@@ -52,6 +52,8 @@ _LITTLE: Final = 0.03
 COMPILING: Final = "torch.compile: compiling"
 # A smaller total was set-up time, whose shares say nothing about the program.
 LEAST_TOTAL_NS: Final = 10_000_000
+# A trace is recorded on purpose, of a few steps that are warm.
+_LEAST_TRACED_NS: Final = 1_000_000
 # On a CPU a copy takes time itself, and evicts data from the cache that the forward, and the backward,
 # must read again. Source: docs/decisions/0050-a-copy-costs-the-caches-too.md.
 _WITH_CACHES: Final = 2
@@ -75,7 +77,7 @@ class Location:
     """Nodes of one line or one function of user code.
 
     Attributes:
-        frame: the nearest Python frame of user code, None without such a frame.
+        frame: where they are (`owners`), None for nowhere.
         nodes: ids, the costliest first.
         value: the metric with descendants, each node counted once.
         count: number of events of the nodes (calls of operators).
@@ -106,9 +108,14 @@ def judged_total(profile: Profile, metric: str) -> int:
     ran completely during a sampled window; on a busy machine this can be the training step itself.
     """
     found = total(profile, metric)
-    if found < LEAST_TOTAL_NS or (metric == DEVICE_TIME and _is_mostly_untimed(profile)):
+    if found < least_total_ns(profile) or (metric == DEVICE_TIME and _is_mostly_untimed(profile)):
         return 0
     return found
+
+
+def least_total_ns(profile: Profile) -> int:
+    """Return the least total of a time metric from which shares say something, ns."""
+    return LEAST_TOTAL_NS if profile.trust.read_from is None else _LEAST_TRACED_NS
 
 
 def _is_mostly_untimed(profile: Profile) -> bool:
@@ -332,6 +339,35 @@ def climb(profile: Profile, nodes: Ints, frames: Mask) -> Ints:
     return at
 
 
+def owners(profile: Profile, nodes: Ints) -> Ints:
+    """Return the place of each node: the nearest frame of user code at or above it, `NO_NODE` without one.
+
+    On a thread without any user code, as files of other profilers have: the outermost operator, or else the
+    innermost range, module or line of a library.
+    """
+
+    def compute() -> Ints:
+        tree, user = profile.tree, nearest_user(profile)
+        foreign = np.zeros(len(tree), np.bool_)
+        for thread in tree.children(0):
+            part = slice(thread, int(tree.subtree_end[thread]))
+            foreign[part] = (user[part] == NO_NODE).all()
+        if not foreign.any():
+            return user
+        operators = np.zeros(len(tree), np.bool_)
+        operators[tree.outermost(profile.is_kind(FrameKind.OPERATOR))] = True
+        others = np.isin(profile.frames.kind, _PLACES)[tree.frame]
+        operator = tree.nearest(operators)
+        place = np.where(operator == NO_NODE, tree.nearest(others), operator)
+        return np.where(foreign, place, user)
+
+    found: Ints = profile.once(owners, compute)[nodes]
+    return found
+
+
+_PLACES: Final = (FrameKind.SCOPE, FrameKind.MODULE, FrameKind.PYTHON)
+
+
 def by_line(
     query: Query, metric: str, least: float = 0, is_user: Mask | None = None
 ) -> list[Location]:
@@ -361,10 +397,12 @@ def by_function(
 
 
 def line_numbers(profile: Profile) -> Ints:
-    """Return a number from 1 for the file and line of each frame, shape (frames,)."""
+    """Return a number from 1 for the file and line of each frame, or else its name, shape (frames,)."""
 
     def compute() -> Ints:
-        return np.asarray(1 + np.unique(profile.frames.source_line(), return_inverse=True)[1])
+        frames = profile.frames
+        line = np.where(frames.line > 0, frames.source_line(), -1 - frames.name.astype(np.int64))
+        return np.asarray(1 + np.unique(line, return_inverse=True)[1])
 
     return profile.once(line_numbers, compute)
 
@@ -376,7 +414,7 @@ def _locations(
     nodes = profile.tree.outermost(query.mask())
     if not len(nodes):
         return []
-    owner = climb(profile, nodes, profile.is_user_code() if is_user is None else is_user)
+    owner = owners(profile, nodes) if is_user is None else climb(profile, nodes, is_user)
     key = np.where(owner == NO_NODE, 0, number_of_frame[profile.tree.frame[owner]])
     value = profile.inclusive(metric)[nodes]
     # Only the members of groups that are returned are sorted.
@@ -387,7 +425,9 @@ def _locations(
     nodes, owner, value = nodes[kept], owner[kept], value[kept]
     groups = Groups.of(key[kept], largest=value)
     spent = groups.sums(value).tolist()
-    counts = groups.sums(counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]).tolist()
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]
+    calls = np.where(calls == 0, counts_or_zeros(profile, metric)[nodes], calls)
+    counts = groups.sums(calls).tolist()
     locations = []
     for members, of_group, count in zip(groups, spent, counts, strict=True):
         top = int(owner[members[0]])
@@ -425,8 +465,8 @@ def place_text(profile: Profile, node: int) -> str:
 
 
 def frame_of(profile: Profile, node: int) -> Frame | None:
-    """Return the nearest frame of user code at or above a node."""
-    owner = int(climb(profile, np.array([node]), profile.is_user_code())[0])
+    """Return the place of a node (`owners`)."""
+    owner = int(owners(profile, np.array([node]))[0])
     return None if owner == NO_NODE else profile.frame(owner)
 
 
@@ -452,9 +492,12 @@ def in_lines_of(profile: Profile, nodes: Ints) -> Mask:
 
 
 def location_text(profile: Profile, frame: Frame | None) -> str:
-    """Return ``train.py:31 (train_step)``, the file relative to the run's folder."""
+    """Return ``train.py:31 (train_step)``, the file relative to the run's folder; a name without a line."""
     if frame is None:
-        return "code outside your program"
+        is_recorded = profile.trust.read_from is None or profile.is_user_code().any()
+        return "code outside your program" if is_recorded else "code that the file does not name"
+    if frame.kind is not FrameKind.PYTHON:
+        return without_inputs(frame.name)
     folder = profile.run.cwd.rstrip("/") + "/"
     file = frame.file.removeprefix(folder) if profile.run.cwd else frame.file
     function = _RESUMED.sub(r"\1", frame.name)

@@ -126,6 +126,10 @@ class TreeBuilder:
         """Return the name of a node's frame."""
         return self._frame_list[self._frame[node]].name
 
+    def kind_of(self, node: int) -> FrameKind:
+        """Return the kind of a node's frame."""
+        return self._frame_list[self._frame[node]].kind
+
     def window_ends(self) -> list[int]:
         """Return the ends of the windows, in ns."""
         return [each.end_ns for each in self._windows]

@@ -39,7 +39,8 @@ def lines(view: View, most_causes: int = 2) -> Table:
     """
     found = account(view.profile)
     leading = leading_lines(found)
-    notable = leading.lines[: view.limit]
+    # Without a line of the program there is nothing to divide.
+    notable = leading.lines[: view.limit] if any(each.frame for each in found.lines) else ()
     shown = part_of(*(sum(each.frame is not None for each in of) for of in (notable, found.lines)))
     base = base_text(found, leading, view.basis.all_steps)
     values = [

@@ -80,7 +80,7 @@ def contents_from(columns: Columns, facts: dict[str, object], said: SaysWhatWasR
     work = Work(columns, events, nested, builder)
     times = host_times(events, nested)
     _measure(events, nested, times, builder, begin_ns)
-    measure_calls(columns, events, nested, builder, begin_ns)
+    measure_calls(work, columns, events, nested, builder, begin_ns)
     work.measure(begin_ns)
     devices = work.idle(begin_ns)
     steps.add_to(builder)

@@ -7,6 +7,7 @@ operator that has the record's external id. Idle time is charged to what the lau
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,7 @@ UNKNOWN_ORIGIN: Final = "GPU work of unknown origin"
 _KINDS: Final = (FrameKind.KERNEL, FrameKind.COPY, FrameKind.COPY)
 # Calls in which the host waits until the device is done.
 _WAITS: Final = ("Synchronize",)
-_BLOCKING: Final = frozenset({"cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream", "cuMemcpyDtoH_v2"})
+_WITH_HOST: Final = re.compile("HtoD|DtoH")
 _PROFILER_FILES: Final = ("torch/profiler/", "torch/autograd/profiler.py")
 _GRAPHS: Final = ("GraphLaunch",)
 _SHAPE: Final = (
@@ -239,13 +240,31 @@ class Work:
             exposed[mine] = (self.end[mine] - begin) - covered.within(begin, self.end[mine])
         return exposed
 
+    def blocking(self) -> Mask:
+        """Return which events are calls that returned after the copy that they asked for, shape (events,).
+
+        A copy from or to pageable memory blocks, whatever the call's name says.
+        """
+        found = np.zeros(len(self._events), np.bool_)
+        with_host = [
+            kind == 1 and bool(_WITH_HOST.search(name)) for kind, name in self._columns.kernels
+        ]
+        chosen = np.array(with_host or [False], bool)[self.name] & (self.launch != NONE)
+        launch = self.launch[chosen]
+        found[launch[self._events.end[launch] >= self.end[chosen]]] = True
+        return found
+
     def idle(self, begin_ns: int) -> list[dict[str, object]]:
         """Add idle time to the tree; return busy and idle time of each device.
 
         Args:
             begin_ns: when the trace began, on the clock of the records.
         """
-        return [self._idle_of(device, begin_ns) for device in np.unique(self.device).tolist()]
+        devices = np.unique(self.device)
+        # Without any gap the devices were never idle, which differs from unknown.
+        nothing = np.zeros(len(devices), np.int64)
+        self._builder.add(gpu_metrics.GPU_IDLE_NS, nothing + ROOT, nothing)
+        return [self._idle_of(device, begin_ns) for device in devices.tolist()]
 
     def _idle_of(self, device: int, begin_ns: int) -> dict[str, object]:
         mine = np.flatnonzero(self.device == device)
@@ -324,7 +343,12 @@ def _match(keys: Ints, wanted: Ints) -> Ints:
 
 
 def measure_calls(
-    columns: Columns, events: Events, nested: Nested, builder: TreeBuilder, begin_ns: int
+    work: Work,
+    columns: Columns,
+    events: Events,
+    nested: Nested,
+    builder: TreeBuilder,
+    begin_ns: int,
 ) -> None:
     """Add the time of calls of the GPU's interface, and of waits in them."""
     calls = np.flatnonzero(events.kind == Kind.CALL)
@@ -334,11 +358,10 @@ def measure_calls(
     at = events.end[calls] - begin_ns
     nodes = nested.node[calls].astype(np.int64)
     builder.add(gpu_metrics.GPU_API_NS, nodes, duration, at)
-    waits = np.array(
-        [name in _BLOCKING or any(part in name for part in _WAITS) for _, name in columns.names],
-        bool,
+    waits = np.array([any(part in name for part in _WAITS) for _, name in columns.names], bool)
+    chosen = (waits[events.what[calls]] | work.blocking()[calls]) & ~_of_profiler(
+        events, nested, calls
     )
-    chosen = waits[events.what[calls]] & ~_of_profiler(events, nested, calls)
     builder.add(gpu_metrics.SYNC_WAIT_NS, nodes[chosen], duration[chosen], at[chosen])
 
 

@@ -7,6 +7,7 @@ event's parent stands before it.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -189,6 +190,12 @@ class Nesting:
         self._frames = [
             NONE if each.frame is None else builder.frame(each.frame) for each in events.places
         ]
+        self._forward = [
+            each.frame is not None
+            and each.frame.kind is FrameKind.PYTHON
+            and each.frame.name == "forward"
+            for each in events.places
+        ]
         self._known: dict[int, int] = {}
         self.nested = Nested(
             np.full(len(events), NONE, np.int32),
@@ -271,10 +278,24 @@ class Nesting:
         nested.node[part] = found
         nested.parent[part] = parents
 
+    def _qualified(self, above: int, what: int) -> int:
+        """Return the frame of a function `forward` with the class of the module that calls it.
+
+        The trace has bare names; one file may define many such functions.
+        """
+        found = self._events.places[what].frame
+        kind, name = self._builder.kind_of(above), self._builder.name_of(above)
+        if found is None or kind is not FrameKind.MODULE:
+            return self._frames[what]
+        name = f"{name.partition(' ')[0]}.{found.name}"
+        return self._builder.frame(dataclasses.replace(found, name=name))
+
     def _node(self, above: int, what: int, key: int) -> int:
         frame = self._frames[what]
         if frame == NONE:
             return above
+        if self._forward[what]:
+            frame = self._qualified(above, what)
         phase = phase_below(
             self._builder.phase_of(above),
             self._events.places[what].role,

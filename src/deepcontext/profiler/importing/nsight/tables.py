@@ -51,8 +51,10 @@ _DIRECTIONS: Final = (
     "PtoP",
 )
 _VERSION: Final = re.compile(r"_v\d+$")
-# Ranges of torch.autograd.profiler.emit_nvtx, whose numbers differ from call to call.
+# Ranges of torch.autograd.profiler.emit_nvtx, whose numbers differ from call to call: of operators, and of
+# record_function, as FSDP and optimizers use it ("FSDP::pre_forward (shared)", "Optimizer.step#SGD.step").
 _OPERATOR: Final = re.compile(r", (?:stashed seq|seq|op_id|sizes|input_op_ids) = ")
+_OF_SCOPE: Final = re.compile(r"[ (#]")
 _SEQUENCE: Final = re.compile(r", seq = (\d+)")
 _STASHED: Final = re.compile(r", stashed seq = (\d+)")
 _STEP: Final = re.compile(
@@ -185,9 +187,12 @@ def _range(text: str) -> tuple[str, str, Args | None]:
     if found:
         stashed, sequence = _STASHED.search(text), _SEQUENCE.search(text)
         number = stashed or sequence
+        name = text[: found.start()]
+        if _OF_SCOPE.search(name.partition(": ")[0]):
+            return "user_annotation", name, None
         args = Args(
             sequence=int(number[1][:18]) if number else None, forward_thread=1 if stashed else None
         )
-        return "cpu_op", text[: found.start()], args
+        return "cpu_op", name, args
     step = _STEP.fullmatch(text)
     return "user_annotation", f"{STEP_MARK}{step[1]}" if step else text, None
