@@ -111,3 +111,21 @@ def test_what_follows_from_a_profile_is_computed_once_for_each_profile_and_key(
     assert [ask(profile, "a"), ask(profile, "a"), ask(profile, "b")] == ["a 1", "a 1", "b 2"]
     other = dataclasses.replace(profile, source="another")
     assert ask(other, "a") == "a 3"
+
+
+def _body(file: str) -> Frame:
+    return Frame(FrameKind.PYTHON, "<module>", file, 1)
+
+
+@pytest.mark.parametrize("name", ["<string>", "<cell 3>"])
+def test_code_from_a_string_is_of_the_user_where_the_users_code_runs_it(
+    make_profile: MakeProfile, name: str
+) -> None:
+    root, main = Frame(FrameKind.ROOT, ""), Frame(FrameKind.THREAD, "MainThread")
+    runner = Frame(FrameKind.PYTHON, "run", "/home/me/cells.py", 5)
+    library = Frame(FrameKind.PYTHON, "_create_fn", "/usr/lib/python3.11/dataclasses.py", 433)
+    train, generated = (Frame(FrameKind.PYTHON, "f", file, 2) for file in (name, "<generated>"))
+    frames = [root, main, runner, _body(name), train, library, _body("<generated>"), generated]
+    found = make_profile([0, 0, 1, 2, 3, 4, 5, 4], frames)
+    is_user = found.is_user_code()[found.tree.frame]
+    assert is_user.tolist() == [False, False, True, True, True, False, False, False]

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
         "<string>",
         "<stdin>",
         "<ipython-input-3-abc>",
+        "<python-input-0>",
+        "<doctest steps.md[1]>",
+        "<dynamic-code>",
         "train.py",
     ],
 )

@@ -57,6 +57,14 @@ def test_a_line_of_the_user_below_an_import_is_work(make_profile: MakeProfile) -
     assert found == SetupTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
 
 
+def test_code_from_a_string_is_no_import(make_profile: MakeProfile) -> None:
+    """A notebook's kernel runs cells, a library runs what it has generated."""
+    kernel = Frame(FrameKind.PYTHON, "run_cell", LIBRARY, 9)
+    cell = Frame(FrameKind.PYTHON, "<module>", "<generated>", 1)
+    found = _of(make_profile, [ROOT, MAIN, SCRIPT, kernel, cell], {3: 5, 4: 100})
+    assert found == SetupTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
+
+
 def test_an_import_below_a_compiler_is_compiling(make_profile: MakeProfile) -> None:
     found = _of(make_profile, [ROOT, MAIN, SCRIPT, COMPILING, IMPORTED], {3: 10, 4: 20})
     assert found == SetupTime(elapsed_ns=30, importing_ns=0, compiling_ns=30)

@@ -126,9 +126,8 @@ def _of_factorisations(profile: Profile) -> Mask:
     found &= ~is_narrow & (counts_or_zeros(profile, CALL_DURATION_NS.name) >= _FEWEST_CALLS)
     owner = nearest_user(profile)[found]
     owner = owner[owner != NO_NODE]
-    is_body = np.array([name == "<module>" for name in frames.strings], np.bool_)[frames.name]
     function = (frames.file.astype(np.int64) << 32) | frames.name
-    place = np.where(is_body, -1 - frames.source_line().astype(np.int64), function)
+    place = np.where(frames.is_module_body(), -1 - frames.source_line().astype(np.int64), function)
     is_factorising = np.isin(place, place[tree.frame[owner]]) & frames.is_user_code()
     return tree.at_or_below(is_factorising[tree.frame])
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # The file of `python -c`, and of functions that a library has generated (Triton's launchers, dataclasses).
 _GENERATED: Final = "<string>"
+# Modules of the interpreter that have no file.
+_FROZEN: Final = "<frozen "
+_BODY: Final = "<module>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +61,8 @@ class FrameTable:
     def is_user_code(self) -> npt.NDArray[np.bool_]:
         """Return whether each frame is a Python frame of the user's code, shape (frames,).
 
-        Code from a string is the user's where it is the program (`python -c`), which only a tree tells:
-        see `ProfileModel.is_user_code`.
+        Code from a string is the user's where the user's code runs it, which only a tree tells: see
+        `ProfileModel.is_user_code`.
         """
         is_python = self.kind == FrameKind.PYTHON
         user_files = [
@@ -71,10 +74,19 @@ class FrameTable:
 
     def is_from_string(self) -> npt.NDArray[np.bool_]:
         """Return whether each frame is a Python frame of code compiled from a string, shape (frames,)."""
-        if _GENERATED not in self.strings:
+        named = [
+            number
+            for number, text in enumerate(self.strings)
+            if text.startswith("<") and not text.startswith(_FROZEN)
+        ]
+        return np.asarray((self.kind == FrameKind.PYTHON) & np.isin(self.file, named))
+
+    def is_module_body(self) -> npt.NDArray[np.bool_]:
+        """Return whether each frame is one of code outside all functions, shape (frames,)."""
+        if _BODY not in self.strings:
             return np.zeros(len(self), np.bool_)
-        file = self.strings.index(_GENERATED)
-        return np.asarray((self.kind == FrameKind.PYTHON) & (self.file == file))
+        is_python = self.kind == FrameKind.PYTHON
+        return np.asarray(is_python & (self.name == self.strings.index(_BODY)))
 
     def source_line(self) -> npt.NDArray[np.int64]:
         """Return a number for the file and line of each frame, shape (frames,), int64."""

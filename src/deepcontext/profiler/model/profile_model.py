@@ -18,6 +18,7 @@ from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is
 from deepcontext.profiler.model.flops import operator_flops
 from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 from deepcontext.profiler.model.recorded_operators import has_shapes
+from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -176,15 +177,26 @@ class ProfileModel:
     def is_user_code(self) -> npt.NDArray[np.bool_]:
         """Return whether each frame is the user's code, computed once, read-only, shape (frames,).
 
-        Code from a string is, where no other Python code called it: `python -c`.
+        Code from a string is, where no other Python code called it (`python -c`), and where the user's
+        code runs it (`exec`, as notebooks do), but not the functions that libraries generate.
         """
 
         def compute() -> npt.NDArray[np.bool_]:
-            typed = self.frames.is_from_string()
-            if not typed.any():
-                return _read_only(self.frames.is_user_code())
-            outermost = typed[self.tree.frame] & ~self.tree.below(self.is_kind(FrameKind.PYTHON))
-            return _read_only(self.frames.is_user_code() | (typed & bool(outermost.any())))
+            is_user = self.frames.is_user_code()
+            from_string = self.frames.is_from_string() & ~is_user
+            if not from_string.any():
+                return _read_only(is_user)
+            tree, is_python = self.tree, self.is_kind(FrameKind.PYTHON)
+            typed = from_string[tree.frame]
+            body = typed & self.frames.is_module_body()[tree.frame]
+            caller = tree.nearest(is_python)[tree.parent]
+            is_run = typed & (caller == NO_NODE)
+            while True:
+                files = self.frames.file[tree.frame[is_run]]
+                is_user = is_user | (from_string & np.isin(self.frames.file, files))
+                is_run = body & ~is_user[tree.frame] & is_user[tree.frame[caller]]
+                if not is_run.any():
+                    return _read_only(is_user)
 
         return self.once("is_user_code", compute)
 

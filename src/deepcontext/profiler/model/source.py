@@ -34,8 +34,12 @@ _LIBRARY: Final = re.compile(
     """,
     re.VERBOSE,
 )
-# Code that a person typed: `python -c`, standard input, a notebook's cell.
-_TYPED: Final = re.compile(r"<(string|stdin|ipython-input-.*)>")
+# Code that a person typed: `python -c`, standard input, a prompt, a notebook's cell, an example in a
+# docstring; and functions that cloudpickle sent to another process (joblib, Dask, Ray), which lose their
+# file. Source: cloudpickle/cloudpickle.py, _code_reduce.
+_TYPED: Final = re.compile(
+    r"<(string|stdin|console|dynamic-code|doctest .*|(ipython|python)-input-.*)>"
+)
 
 
 @functools.lru_cache(maxsize=1 << 16)

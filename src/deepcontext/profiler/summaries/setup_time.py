@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import time_between_operators
@@ -31,7 +30,6 @@ _COMPILING: Final = frozenset({
     "jax: lowering",
     "jax: compiling",
 })
-_IMPORTED: Final = "<module>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +77,17 @@ def importing(profile: Profile) -> Mask:
     """Return for each node whether a library's module body runs there, without deeper user lines.
 
     The outermost module body is the program, even if it belongs to a library (`python -m pytest`).
+    Code from a string is no module.
     """
-    tree = profile.tree
+    tree, frames = profile.tree, profile.frames
     is_user = profile.is_user_code()[tree.frame]
-    body = _named(profile, {_IMPORTED}) & profile.is_kind(FrameKind.PYTHON)
+    body = (frames.is_module_body() & ~frames.is_from_string())[tree.frame]
     imported = body & ~is_user & tree.below(body)
     nearest = tree.nearest(imported | is_user)
     return np.asarray((nearest != NO_NODE) & imported[nearest])
 
 
-def _named(profile: Profile, names: frozenset[str] | set[str]) -> Mask:
+def _named(profile: Profile, names: frozenset[str]) -> Mask:
     frames = profile.frames
     chosen = [number for number, text in enumerate(frames.strings) if text in names]
     return np.asarray(np.isin(frames.name, chosen)[profile.tree.frame])
