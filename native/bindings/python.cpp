@@ -18,6 +18,7 @@
 #include "python/gradient_search.h"
 #include "python/holder_search.h"
 #include "python/location_table.h"
+#include "python/module_calls.h"
 #include "python/module_table.h"
 #include "python/object_search.h"
 #include "python/operations.h"
@@ -92,6 +93,8 @@ void bindFrames(nb::module_ &module) {
     // Kept alive forever, because frames are compared with its address.
     ModuleTable::setCallCode(code.is_none() ? nullptr : code.inc_ref().ptr());
   });
+  module.def("watch_module_calls", [](nb::object function) { ModuleCalls::watch(function.ptr()); });
+  module.def("unwatch_module_calls", [] { ModuleCalls::unwatch(); });
   module.def(
       "set_module_resolver",
       [](nb::object resolver) { ModuleTable::instance().start(orNull(resolver)); },

@@ -219,6 +219,7 @@ public:
   // -- steps
   uint64_t stepped_at = 0;     // operators that had been counted when its last optimizer step ended
   bool continues_step = false; // the optimizer that is stepping follows another one at once
+  uint64_t stepped_call = 0;   // the last outermost call of a module whose beginning ended a step
 
   // -- collectives
   CollectiveCall noted_collective;  // its work may still turn out to run on a device

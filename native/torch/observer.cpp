@@ -14,6 +14,7 @@
 #include "core/steps.h"
 #include "core/text.h"
 #include "python/frame_walk.h"
+#include "python/module_calls.h"
 #include "torch/collective_groups.h"
 #include "torch/collectives.h"
 #include "torch/group_calls.h"
@@ -154,8 +155,8 @@ __attribute__((noinline)) void endStep(Recorder &recorder, const void *record_fu
 }
 
 /// The first time that `node` runs: if it is the first operator inside an outermost module, its
-/// runs stand for calls of the module.
-__attribute__((noinline)) void considerStep(Node *node) {
+/// first run in a call of the module stands for the call.
+__attribute__((noinline)) void considerStep(Recorder &recorder, Node *node) {
   if (!Steps::instance().wantsModules()) {
     return;
   }
@@ -169,6 +170,17 @@ __attribute__((noinline)) void considerStep(Node *node) {
   if (module && !module->hasFlag(kFlagStep)) {
     module->setFlag(kFlagStep);
     node->setFlag(kFlagStep);
+    recorder.stepped_call = ModuleCalls::current();
+  }
+}
+
+/// A flagged operator runs again, at `now`: if it is in another call of the module, the one before
+/// has ended. Without a number of calls, each run counts.
+__attribute__((noinline)) void passCall(Recorder &recorder, const Node *node, uint64_t now) {
+  uint64_t call = ModuleCalls::current();
+  if (call == 0 || call != recorder.stepped_call) {
+    recorder.stepped_call = call;
+    Steps::instance().pass({StepSource::kModule, recorder.index(), node}, now);
   }
 }
 
@@ -291,10 +303,9 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
     level->kind = LevelKind::kWrapper; // the call is counted already
   }
   if (__builtin_expect(node->hasFlag(kFlagStep), 0) && level && node->calls() > 0) {
-    // The last call of the module has ended by now.
-    Steps::instance().pass({StepSource::kModule, recorder.index(), node}, level->start_ticks);
+    passCall(recorder, node, level->start_ticks);
   } else if (__builtin_expect(node->calls() == 0, 0) && !is_full) {
-    considerStep(node);
+    considerStep(recorder, node);
   }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -105,6 +106,54 @@ def test_without_an_optimizer_the_outermost_module_counts(record: Any) -> None:
     # The end of the last call is not seen.
     assert (rule.source, rule.what, rule.count, timed) == (StepSource.MODULE, "Sequential", 9, 8)
     assert rule.line > 0
+
+
+class Unrolled(nn.Module):
+    """The first operator of `forward` is in its loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(8, 8)
+
+    def forward(self, inputs: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        for moment in range(5):
+            state = self.cell(inputs[:, moment], state)
+        return state
+
+
+class Overriding(Unrolled):
+    """Python code calls `torch.nn.Module.__call__`."""
+
+    def __call__(self, *arguments: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = super().__call__(*arguments)
+        return result
+
+
+def unroll(kind: type[Unrolled], calls: int) -> None:
+    used, inputs, state = kind(), torch.randn(2, 5, 8), torch.zeros(2, 8)
+    with torch.no_grad():
+        for _ in range(calls):
+            used(inputs, state)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Unrolled,
+        pytest.param(
+            Overriding,
+            marks=pytest.mark.skipif(
+                sys.version_info < (3, 12), reason="Python 3.11 calls functions without a slot"
+            ),
+        ),
+    ],
+)
+def test_a_pass_of_a_loop_in_forward_is_no_call_of_the_module(
+    record: Any, kind: type[Unrolled]
+) -> None:
+    assert rule_of(record(unroll, kind, 10))[0].count == 9
+    record(unroll, kind, 1)
+    assert rule_of(record(unroll, kind, 10))[0].count == 9
 
 
 def train_and_mark(steps: int) -> None:

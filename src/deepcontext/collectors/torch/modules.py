@@ -41,10 +41,12 @@ class ModuleNames:
             "suffix", "torch/nn/modules/module.py", call.__qualname__, "module_call", ""
         )
         _native.set_module_call(call.__code__)
+        _native.watch_module_calls(call)
         _native.set_module_resolver(self._name_stacks)
 
     def stop(self) -> None:
         """Forget all instances."""
+        _native.unwatch_module_calls()
         _native.clear_modules()
         self._references.clear()
         self._places.clear()
