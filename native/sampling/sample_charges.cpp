@@ -39,7 +39,8 @@ SampleCharges::SampleCharges() {
             metrics.id("sampled_lock_wait_time_ns"),
             metrics.id("sampled_process_wait_time_ns"),
             metrics.id("sampled_io_wait_time_ns"),
-            metrics.id("sampled_sleep_time_ns")};
+            metrics.id("sampled_sleep_time_ns"),
+            metrics.id("sampled_collective_wait_time_ns")};
   ready_metric_ = metrics.id("sampled_ready_time_ns");
   operator_ready_metric_ = metrics.id("operator_ready_time_ns");
   step_metric_ = metrics.id("sampled_step_count");
@@ -57,7 +58,8 @@ void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
   ChargedTime time = thread.account.charge(kind, now);
   if (kind != SampleKind::kInOperator) {
     thread.place = place;
-    add(place, time, kind, detail);
+    add(place, time, kind,
+        waitsForRanks(thread, kind, detail) ? SampleDetail::kCollective : detail);
     if (time.cpu_ns > 0 || time.wait_ns > 0) {
       tree_.addTo(place, step_metric_, StepClock::now());
       if (thread.recorder) {
@@ -114,11 +116,23 @@ void SampleCharges::settle(SampledThread &thread) {
 
 /// A rank is late because of the threads that call its collectives, or of the main thread, for
 /// which those of autograd wait.
-void SampleCharges::addToStretch(const SampledThread &thread, Node *place, SampleKind kind,
-                                 uint64_t elapsed_ns) {
+bool SampleCharges::isOfCollectives(const SampledThread &thread) {
   bool is_caller =
       thread.recorder && thread.recorder->calls_collectives.load(std::memory_order_relaxed);
-  if (is_caller || thread.number == getpid()) {
+  return is_caller || thread.number == getpid();
+}
+
+/// A collective waits by a lock, a socket, or for the thread that runs it.
+bool SampleCharges::waitsForRanks(const SampledThread &thread, SampleKind kind,
+                                  SampleDetail detail) {
+  bool is_wait = kind == SampleKind::kWaiting &&
+                 (detail == SampleDetail::kLock || detail == SampleDetail::kIo);
+  return is_wait && Stretch::instance().isInFlight() && isOfCollectives(thread);
+}
+
+void SampleCharges::addToStretch(const SampledThread &thread, Node *place, SampleKind kind,
+                                 uint64_t elapsed_ns) {
+  if (isOfCollectives(thread)) {
     Stretch::instance().add(place, doingOf(kind, thread.is_waiting), elapsed_ns);
   }
 }

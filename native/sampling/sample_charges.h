@@ -37,6 +37,8 @@ public:
   void settle(SampledThread &thread);
 
 private:
+  static bool isOfCollectives(const SampledThread &thread);
+  static bool waitsForRanks(const SampledThread &thread, SampleKind kind, SampleDetail detail);
   static void addToStretch(const SampledThread &thread, Node *place, SampleKind kind,
                            uint64_t elapsed_ns);
   void add(Node *place, ChargedTime time, SampleKind kind, SampleDetail detail);

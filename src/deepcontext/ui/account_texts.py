@@ -75,7 +75,7 @@ _WAITS_FOR: Final = {
 }
 _RUNS: Final = {
     Cause.PROGRAMS: "compiled programs run",
-    Cause.COLLECTIVES: "collectives run",
+    Cause.COLLECTIVES: "collectives run or wait for other ranks",
     Cause.PYTHON: "Python runs",
     Cause.GARBAGE: "Python runs",
     Cause.NATIVE: "native code runs",

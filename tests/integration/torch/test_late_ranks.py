@@ -12,6 +12,7 @@ from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import LateRanks, by_lateness
 from tests.integration.process_tree import run_tree
@@ -208,14 +209,18 @@ def caused_ms(found: LateRanks) -> list[float]:
     return [row.caused_ns / MS for row in found.rows]
 
 
-def test_the_late_one_of_two_ranks_is_named(run: Run) -> None:
-    found = run("loader", 2)
+def test_the_late_one_of_two_ranks_is_named(record: Record) -> None:
+    profile = record("loader", 2)
+    found = by_lateness(profile)
+    assert found
     early, late = found.rows
     assert found.compared == found.collectives >= 30
     assert late.caused_ns >= 600 * MS  # of 1,200 planted; a busy machine delays the other as well
     assert late.caused_ns > 2 * early.caused_ns
     assert early.waiting_ns >= 600 * MS
     assert early.total_ns >= early.waiting_ns
+    # In backward(), by a lock.
+    assert account(profile).of(Cause.COLLECTIVES) >= 0.6 * early.waiting_ns
 
 
 @pytest.mark.processes

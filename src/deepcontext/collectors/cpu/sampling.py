@@ -14,6 +14,7 @@ from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.metric import (
     OPERATOR_READY_TIME_NS,
+    SAMPLED_COLLECTIVE_WAIT_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
@@ -57,6 +58,7 @@ class CpuSampling:
         SAMPLED_PROCESS_WAIT_TIME_NS,
         SAMPLED_IO_WAIT_TIME_NS,
         SAMPLED_SLEEP_TIME_NS,
+        SAMPLED_COLLECTIVE_WAIT_TIME_NS,
         SAMPLED_READY_TIME_NS,
         OPERATOR_READY_TIME_NS,
         SLOW_STEP_TIME_NS,

@@ -124,6 +124,13 @@ SAMPLED_IO_WAIT_TIME_NS = MetricDescriptor(
     "part of sampled_wait_time_ns in which the thread waited in a system call for a file, a socket or a "
     "pipe, or for a timer beside them",
 )
+SAMPLED_COLLECTIVE_WAIT_TIME_NS = MetricDescriptor(
+    "sampled_collective_wait_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "part of sampled_wait_time_ns in which the thread waited for a lock or a socket while a collective was "
+    "in flight",
+)
 SAMPLED_SLEEP_TIME_NS = MetricDescriptor(
     "sampled_sleep_time_ns",
     "ns",

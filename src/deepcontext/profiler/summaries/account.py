@@ -20,6 +20,7 @@ from deepcontext.profiler.format.metric import (
     GC_TIME_NS,
     GPU_TIME_NS,
     OPERATOR_READY_TIME_NS,
+    SAMPLED_COLLECTIVE_WAIT_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
@@ -318,6 +319,7 @@ def _divide(profile: Profile, within: Mask) -> _Division:
     loaders = [number for number, wait in enumerate(WAITS) if wait.role is Role.LOADER]
     division.where(Cause.DATA, tree.at_or_below(np.isin(kinds, loaders)), ("waiting",))
     division.where(Cause.PROCESS, tree.at_or_below(kinds >= 0), ("waiting",))
+    measured(Cause.COLLECTIVES, SAMPLED_COLLECTIVE_WAIT_TIME_NS.name, "waiting")
     for cause, metric in _OF_CALL:
         measured(cause, metric.name, "waiting")
     division.where(Cause.WAITING, everywhere, ("waiting",))
