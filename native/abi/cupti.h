@@ -18,6 +18,7 @@ enum : Result {
   kNotCompatible = 14,
   kNotInitialized = 15,
   kInvalidKind = 21,
+  kHardwareBusy = 26,
   kNotSupported = 27,
   kVirtualizedDeviceNotSupported = 33,
   kInsufficientPrivileges = 35,
@@ -231,6 +232,7 @@ enum PcAttribute : uint32_t {
 /// First CUPTI with PcData as below (CUDA 12.4).
 constexpr uint32_t kVersionPcDataCorrelation = 22;
 constexpr uint32_t kPcModeContinuous = 1;
+constexpr uint32_t kPcModeSerialized = 2;
 constexpr uint32_t kPcFormatParsed = 1;
 constexpr size_t kStallNameBytes = 128; // CUPTI_STALL_REASON_STRING_SIZE
 

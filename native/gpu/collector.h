@@ -26,7 +26,8 @@ struct CollectorOptions {
   double deadline_s = 10;        // for each call of the vendor that may hang
   double backlog_s = 10;         // a launch this old should have left a record
   bool with_stalls = false;
-  bool with_calls = false; // measure calls of the device's API, too
+  double stall_window_s = 0.03, stall_pause_s = 0.3; // of sampling
+  bool with_calls = false;                           // measure calls of the device's API, too
 };
 
 /// What a library look-up found.

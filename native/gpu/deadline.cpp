@@ -23,9 +23,8 @@ bool runWithDeadline(const std::function<void()> &work, double seconds) {
     work();
   });
   if (!thread.joinable()) {
-    bool was_internal = std::exchange(t_is_internal, true);
+    OwnCalls own;
     work();
-    t_is_internal = was_internal;
     return true;
   }
   thread.detach();
@@ -38,6 +37,12 @@ void markInternalThread() {
 
 bool isInternalThread() {
   return t_is_internal;
+}
+
+OwnCalls::OwnCalls() : was_internal_(std::exchange(t_is_internal, true)) {}
+
+OwnCalls::~OwnCalls() {
+  t_is_internal = was_internal_;
 }
 
 } // namespace deepcontext::gpu

@@ -14,4 +14,16 @@ bool isInternalThread();
 /// Mark the calling thread as the profiler's.
 void markInternalThread();
 
+/// While this exists, the calling thread counts as the profiler's.
+class OwnCalls {
+public:
+  OwnCalls();
+  ~OwnCalls();
+  OwnCalls(const OwnCalls &) = delete;
+  OwnCalls &operator=(const OwnCalls &) = delete;
+
+private:
+  bool was_internal_;
+};
+
 } // namespace deepcontext::gpu

@@ -307,39 +307,6 @@ void stallsWhileThreadsLaunch(const Vendor &vendor) {
   CHECK_EQ(in_tree, figures["stall_samples"]);
 }
 
-/// Wait for a figure to rise above `seen`; false when it does not.
-bool hasRisen(gpu::Collector &collector, const char *figure, uint64_t seen) {
-  constexpr int kLooks = 2000;
-  for (int look = 0; look < kLooks; ++look) {
-    if (collector.figures()[figure] > seen) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
-
-/// A call of the library takes longer than a fork waits for the sampling thread.
-void forksWhileStallsHang(const Vendor &vendor) {
-  gpu::CollectorOptions options;
-  options.with_stalls = true;
-  setenv("DEEPCONTEXT_GPU_STALLS", "may-hang", 1);
-  Running run(vendor, options);
-  run.fake.launch("k", 0, 10);
-  CHECK_EQ(hasRisen(run.collector, "stall_windows", 0), true);
-  run.fake.hang("cuptiPCSamplingStart", 1'500'000'000);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500)); // it is likely inside by now
-  for (int fork = 0; fork < 3; ++fork) {
-    run.collector.beforeFork();
-    run.collector.afterFork(false);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1000));
-  }
-  run.fake.hang("cuptiPCSamplingStart", 0);
-  CHECK_EQ(hasRisen(run.collector, "stall_windows", run.collector.figures()["stall_windows"]),
-           true);
-  run.stop();
-}
-
 /// What `attempt` returns in a forked child.
 template <typename Attempt> std::string inForkedChild(const Attempt &attempt) {
   int ends[2];
@@ -397,10 +364,6 @@ TEST(a_shared_library_is_left_when_its_records_are_read) {
   CHECK_EQ(collector.figures()["is_shared"], 1u);
   CHECK_EQ(collector.figures()["broken_buffers"], 0u);
   CHECK_EQ(collector.figures()["matched"], 100u);
-}
-
-TEST(stalls_are_sampled_after_forks_during_a_call_that_hangs) {
-  forksWhileStallsHang(kVendors[0]);
 }
 
 TEST(stalls_are_sampled_while_threads_launch) {

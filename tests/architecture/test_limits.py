@@ -16,7 +16,7 @@ NATIVE = ROOT / "native"
 _CPP, _JAX, _HLO = "native/tests/test_{}.cpp", "tests/integration/jax", "tests/collectors/jax"
 _LIMITS, _PARTS = _CPP.format("limits"), _CPP.format("gpu_parts")
 _JAX_TURNS = _CPP.format("jax_collectives")
-_NCCL, _STALLS = "tests/collectors/gpu/test_nccl.py", "tests/collectors/gpu/test_stalls.py"
+_NCCL = "tests/collectors/gpu/test_nccl.py"
 _DEEP = "tests/native/test_deep_stacks.py"
 _HLO_LIMITS = f"{_HLO}/test_hlo_limits.py"
 # File and name of the limit: file and name of the test.
@@ -59,10 +59,6 @@ TESTED = {
     "gpu/call_recorder.h:kMostOpen": (_LIMITS, "launches_nested_past_the_most_are_counted"),
     "gpu/correlation.h:kMaxRecorders": (_PARTS, "ids_may_wrap_and_recorders_may_not_fit"),
     "gpu/cupti/device_pool.h:kMostBuffers": (_PARTS, "buffers_are_bounded_read_and_reused"),
-    "gpu/cupti/stall_sampler.cpp:kMostReadings": (
-        _STALLS,
-        "test_more_samples_than_one_reading_holds",
-    ),
     "gpu/exposure.h:kMostOpen": (_CPP.format("exposure"), "more_streams_than_are_followed_lose"),
     "gpu/silent_graphs.h:kMostGraphs": (_PARTS, "graphs_past_the_last_number_are_not_silent"),
     "jax/collective_runs.cpp:kMostGroups": (_JAX_TURNS, "a_program_of_more_groups_than_the_limit"),

@@ -124,13 +124,19 @@ void fake_profiler_end();
 void fake_give_back();
 /// Each buffer holds a record that is not complete: only a forced flush hands it over.
 void fake_hold_incomplete(int is_incomplete);
+/// Create the calling thread's context, as frameworks do at the first use of a device.
+void fake_create_context();
 /// Destroy the context; the next call makes a new one.
 void fake_destroy_context();
+/// cuKernelGetFunction: the first one of a kernel loads its code, below CUPTI's lock and the driver's.
+void fake_get_function(const char *kernel);
+/// A call that takes the driver's lock and no callback tells of, as the runtime makes through export tables.
+void fake_call_without_callback(uint64_t ns);
 
 /// launched, delivered, dropped (records); callbacks made; buffers_out (at the library); subscribed;
 /// services (enabled kinds of records and callbacks, sampled contexts); misuses (calls that the
 /// interface forbids); device_pool_limit (buffers that CUPTI may take on the device);
 /// profiler_records (that torch.profiler got), profiler_unknown_buffers (that were not its own);
-/// hanging (calls that take the time a test gave them).
+/// sampled (contexts that PC sampling is enabled for); hanging (calls that take the time a test gave them).
 uint64_t fake_count(const char *what);
 }

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "cupti_device.h"
+#include "cupti_stalls.h"
 
 using namespace fake::cupti;
 
@@ -40,6 +41,7 @@ bool isSubscriber(void *subscriber) {
 }
 
 int enableKind(uint32_t kind) {
+  ClientCall client;
   FAIL_IF_ASKED("cuptiActivityEnable");
   FAIL_IF_ASKED("cuptiActivityEnable:" + std::to_string(kind));
   State &s = state();
@@ -49,6 +51,7 @@ int enableKind(uint32_t kind) {
 }
 
 int disableKind(uint32_t kind) {
+  ClientCall client;
   State &s = state();
   std::lock_guard<std::mutex> lock(s.mutex);
   s.kinds.erase(kind);
@@ -95,6 +98,7 @@ FAKE_API int cuptiGetTimestamp_v2(void *subscriber, uint64_t *now) {
 }
 
 FAKE_API int cuptiActivityRegisterTimestampCallback(abi::Timestamp clock) {
+  ClientCall client;
   FAIL_IF_ASKED("cuptiActivityRegisterTimestampCallback");
   if (!clock) {
     return abi::kInvalidParameter;
@@ -104,6 +108,7 @@ FAKE_API int cuptiActivityRegisterTimestampCallback(abi::Timestamp clock) {
 }
 
 FAKE_API int cuptiSubscribe(void **subscriber, abi::Callback callback, void *user) {
+  ClientCall client;
   if (int code = fake::faultOfEnvironment("cuptiSubscribe")) {
     return code;
   }
@@ -141,6 +146,7 @@ FAKE_API int cuptiSubscribe_v2(void **subscriber, abi::Callback callback, void *
 }
 
 FAKE_API int cuptiUnsubscribe(void *subscriber) {
+  ClientCall client;
   FAIL_IF_ASKED("cuptiUnsubscribe");
   State &s = state();
   std::lock_guard<std::mutex> lock(s.mutex);
@@ -154,6 +160,7 @@ FAKE_API int cuptiUnsubscribe(void *subscriber) {
 }
 
 FAKE_API int cuptiEnableCallback(uint32_t enable, void *, uint32_t domain, uint32_t id) {
+  ClientCall client;
   FAIL_IF_ASKED("cuptiEnableCallback");
   FAIL_IF_ASKED("cuptiEnableCallback:" + std::to_string(domain));
   State &s = state();
@@ -168,6 +175,7 @@ FAKE_API int cuptiEnableCallback(uint32_t enable, void *, uint32_t domain, uint3
 
 FAKE_API int cuptiActivityRegisterCallbacks(abi::BufferRequested requested,
                                             abi::BufferCompleted completed) {
+  ClientCall client;
   FAIL_IF_ASKED("cuptiActivityRegisterCallbacks");
   State &s = state();
   std::lock_guard<std::mutex> lock(s.mutex);
@@ -218,10 +226,14 @@ FAKE_API int cuptiActivityGetNumDroppedRecords_v2(void *, void *, uint32_t, size
 }
 
 FAKE_API int cuptiActivityFlushAll(uint32_t flags) {
+  ClientCall client;
   FAIL_IF_ASKED("cuptiActivityFlushAll");
-  if (state().is_incomplete && flags != abi::kFlushForced) {
+  bool is_withheld = flags == abi::kFlushForced ? fake::sampledContexts() > 0 // driver 590 and newer
+                                                : state().is_incomplete.load();
+  if (is_withheld) {
     return abi::kSuccess;
   }
+  client.lock();
   std::map<std::thread::id, Buffer> buffers;
   {
     std::lock_guard<std::mutex> lock(state().mutex);
@@ -241,6 +253,7 @@ FAKE_API int cuptiActivityGetAttribute(uint32_t attribute, size_t *bytes, void *
   return abi::kSuccess;
 }
 FAKE_API int cuptiActivitySetAttribute(uint32_t attribute, size_t *bytes, void *value) {
+  ClientCall client;
   FAIL_IF_ASKED("cuptiActivitySetAttribute");
   if (attribute != abi::kAttributeDevicePoolLimit || *bytes != sizeof(size_t)) {
     return abi::kInvalidParameter;

@@ -25,7 +25,9 @@ constexpr CallName kCalls[] = {{17, "cuCtxSynchronize"},       {126, "cuStreamSy
                                {692, "cuGraphExecKernelNodeSetParams_v2"},
                                {696, "cuGraphExecUpdate_v2"},  {723, "cuGraphAddNode_v2"},
                                {720, "cuStreamBeginCaptureToGraph"},
-                               {716, "cuMemPrefetchAsync_v2"}};
+                               {716, "cuMemPrefetchAsync_v2"},
+                               {kKernelGetFunction, "cuKernelGetFunction"},
+                               {kCtxCreate, "cuCtxCreate_v4"},   {kCtxDestroy, "cuCtxDestroy_v2"}};
 
 } // namespace
 
@@ -59,10 +61,24 @@ std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id) {
   return s.callbacks.count({domain, id}) ? s.subscription : nullptr;
 }
 
-Call::Call(uint32_t id, const void *parameters)
+Call::Call(uint32_t id, const void *parameters, bool is_locked)
     : id(id), correlation(state().next_correlation.fetch_add(1)), parameters(parameters) {
   tell(abi::kSiteEnter);
+  if (is_locked) {
+    lock();
+  }
+}
+
+void Call::lock() {
   ++state().calls_inside;
+  lock_.emplace(DriverLock::For::kReading);
+  touchCuptiLock();
+}
+
+Call::~Call() {
+  lock_.reset();
+  --state().calls_inside;
+  tell(abi::kSiteExit);
 }
 
 void Call::tell(uint32_t site) {
@@ -120,6 +136,17 @@ void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original
 void tellNewNode(uint32_t graph, uint64_t node, uint32_t type) {
   tellGraphNode(abi::kResourceGraphNodeCreateStarting, graph, node, 0, type);
   tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0); // without its type
+}
+
+void tellOfContext(uint32_t id) {
+  auto subscription = listener(abi::kDomainResource, id);
+  if (!subscription) {
+    return;
+  }
+  abi::ResourceData resource{};
+  resource.context = currentContext();
+  ++state().device.callbacks;
+  subscription->callback(subscription->user, abi::kDomainResource, id, &resource);
 }
 
 } // namespace fake::cupti

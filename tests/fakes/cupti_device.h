@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -88,6 +89,44 @@ struct State {
 
 State &state();
 
+// -- locks (cupti_locks.cpp)
+
+/// The driver's lock, which its calls hold for reading from ENTER to EXIT, those without a callback, too.
+/// Starting, ending and disabling PC sampling takes it for writing, below CUPTI's own lock. Launches and
+/// loading code take CUPTI's lock below the driver's. Who waits for 2 s ends the process: "deadlock".
+class DriverLock {
+public:
+  enum class For { kReading, kWriting };
+  explicit DriverLock(For purpose);
+  ~DriverLock();
+  DriverLock(const DriverLock &) = delete;
+  DriverLock &operator=(const DriverLock &) = delete;
+
+private:
+  bool is_taken_; // by this object, not by one further out on this thread
+};
+
+/// CUPTI's own lock, for a moment, as a launch takes it.
+void touchCuptiLock();
+
+/// A function of CUPTI that its headers do not call thread-safe, called by the client. Two at once are a
+/// misuse, because they have deadlocked on hardware.
+class ClientCall {
+public:
+  ClientCall();
+  ~ClientCall();
+  ClientCall(const ClientCall &) = delete;
+  ClientCall &operator=(const ClientCall &) = delete;
+  /// From now on with CUPTI's own lock.
+  void lock();
+
+private:
+  bool is_outermost_;
+  bool is_locked_ = false;
+};
+uint64_t concurrentClientCalls();
+void resetLocks();
+
 #define FAIL_IF_ASKED(function)                                                                    \
   do {                                                                                             \
     if (int code = fake::cupti::state().device.fault(function)) {                                  \
@@ -99,7 +138,8 @@ State &state();
 
 // Ids as libcupti 12.9 and 13.0 give them.
 constexpr uint32_t kLaunchKernel = 307, kGraphLaunch = 514, kMemset = 220, kCtxSynchronize = 17;
-constexpr uint32_t kBeginCapture = 539, kEndCapture = 497;
+constexpr uint32_t kBeginCapture = 539, kEndCapture = 497, kKernelGetFunction = 683;
+constexpr uint32_t kCtxCreate = 757, kCtxDestroy = 322;
 
 /// The name that CUPTI has for a driver function's callback, or null.
 const char *nameOfCall(uint32_t id);
@@ -111,21 +151,26 @@ inline thread_local uint32_t t_launch_function = kLaunchKernel;
 std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id);
 
 /// An API call of the program, from its beginning to its end.
-struct Call {
+class Call {
+public:
   uint32_t id;
   uint32_t correlation;
   uint64_t slot = 0; // the client's own, from enter to exit
   int result = 0;    // what the driver's function returns
   const void *parameters;
 
-  explicit Call(uint32_t id, const void *parameters = nullptr);
-  ~Call() {
-    --state().calls_inside;
-    tell(abi::kSiteExit);
-  }
+  explicit Call(uint32_t id, const void *parameters = nullptr, bool is_locked = true);
+  ~Call();
   void tell(uint32_t site);
+  /// What the function does begins.
+  void lock();
+
+private:
+  std::optional<DriverLock> lock_;
 };
 
+/// The current context was created, or is about to be destroyed.
+void tellOfContext(uint32_t id);
 /// A graph was created or destroyed, or an executable one was made from `graph`.
 void tellGraph(uint32_t id, uint32_t graph, uint32_t executable = 0);
 void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original, uint32_t type = 0);

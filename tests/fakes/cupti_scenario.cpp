@@ -15,6 +15,8 @@ FAKE_API int cuptiActivityFlushAll(uint32_t flags);
 
 namespace {
 
+constexpr useconds_t kLoadingUs = 50; // of a kernel's code
+
 void synchronize(uint64_t ns) {
   Call call(kCtxSynchronize);
   {
@@ -47,6 +49,7 @@ FAKE_API void fake_reset() {
   fake::t_context = 0;
   s.dropped_told = 0;
   fake::resetStalls();
+  resetLocks();
   resetProfiler();
   s.clock = nullptr;
   std::lock_guard<std::mutex> lock(s.mutex);
@@ -267,15 +270,31 @@ FAKE_API void fake_hold_incomplete(int is_incomplete) {
   state().is_incomplete = is_incomplete != 0;
 }
 
+FAKE_API void fake_create_context() {
+  Call call(kCtxCreate, nullptr, /*is_locked=*/false);
+  tellOfContext(abi::kResourceContextCreated);
+  call.lock();
+}
+
 FAKE_API void fake_destroy_context() {
-  if (auto subscription = listener(abi::kDomainResource, abi::kResourceContextDestroy)) {
-    abi::ResourceData resource{};
-    resource.context = kContext;
-    ++state().device.callbacks;
-    subscription->callback(subscription->user, abi::kDomainResource, abi::kResourceContextDestroy,
-                           &resource);
+  Call call(kCtxDestroy, nullptr, /*is_locked=*/false);
+  tellOfContext(abi::kResourceContextDestroy);
+  call.lock();
+  fake::stallContextGone(currentContext());
+}
+
+FAKE_API void fake_get_function(const char *kernel) {
+  Call call(kKernelGetFunction);
+  if (state().device.mustLoad(kernel)) {
+    usleep(kLoadingUs);
+    touchCuptiLock();
+    fake_load_module();
   }
-  fake::stallContextGone(kContext);
+}
+
+FAKE_API void fake_call_without_callback(uint64_t ns) {
+  DriverLock lock(DriverLock::For::kReading);
+  usleep(static_cast<useconds_t>(ns / 1000));
 }
 
 FAKE_API uint64_t fake_count(const char *name) {
@@ -297,7 +316,10 @@ FAKE_API uint64_t fake_count(const char *name) {
     return s.device.callbacks;
   }
   if (what == "misuses") {
-    return fake::stallMisuses() + s.broken_captures;
+    return fake::stallMisuses() + concurrentClientCalls() + s.broken_captures;
+  }
+  if (what == "sampled") {
+    return fake::sampledContexts();
   }
   if (what == "hanging") {
     return s.device.hanging;
@@ -308,12 +330,13 @@ FAKE_API uint64_t fake_count(const char *name) {
   if (what == "buffers_out") {
     return s.buffers_out;
   }
+  size_t sampled = fake::sampledContexts();
   std::lock_guard<std::mutex> lock(s.mutex);
   if (what == "subscribed") {
     return s.subscription ? 1 : 0;
   }
   if (what == "services") {
-    return s.kinds.size() + s.callbacks.size() + fake::sampledContexts();
+    return s.kinds.size() + s.callbacks.size() + sampled;
   }
   return UINT64_MAX;
 }

@@ -2,10 +2,12 @@
 // library until the client reads them.
 #include "cupti_stalls.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,7 @@ struct Context {
   std::vector<uint32_t> reasons; // wanted, by index
   abi::PcSamplingData *data = nullptr;
   bool has_control = false;
+  bool is_continuous = true; // CUPTI's default
   bool is_open = false;
   std::vector<Sample> ready;
 };
@@ -76,18 +79,31 @@ uint32_t indexOf(const std::string &name, bool is_not_issued) {
   return 0;
 }
 
-/// What hangs on hardware, or samples nothing: a call while the program is inside the driver, and
-/// records of kernels that overlap.
-bool isAlone() {
-  std::lock_guard<std::mutex> lock(fake::cupti::state().mutex);
-  return fake::cupti::state().kinds.count(abi::kKindConcurrentKernel) == 0 &&
-         fake::cupti::state().calls_inside == 0;
-}
-
-int misuse() {
-  ++stalls().misuses;
+/// The lock is held.
+int misuse(const char *what, bool is_one = true) {
+  if (is_one) {
+    std::fprintf(stderr, "fake CUPTI: misuse: %s\n", what);
+    ++stalls().misuses;
+  }
   return kInvalidOperation;
 }
+
+/// A call that hung on hardware while another thread was inside the driver: a misuse. It takes CUPTI's
+/// lock and, below it, the driver's.
+struct Apart {
+  fake::cupti::ClientCall client;
+  std::optional<fake::cupti::DriverLock> driver;
+
+  Apart() = default;
+  void lock() {
+    client.lock();
+    {
+      std::lock_guard<std::mutex> lock(stalls().mutex);
+      misuse("a thread is inside the driver", fake::cupti::state().calls_inside > 0);
+    }
+    driver.emplace(fake::cupti::DriverLock::For::kWriting);
+  }
+};
 
 uint64_t crcOf(const char *bytes, size_t count) {
   uint64_t crc = 14695981039346656037u;
@@ -151,7 +167,7 @@ void stallContextGone(void *context) {
   std::lock_guard<std::mutex> lock(stalls().mutex);
   auto found = stalls().contexts.find(context);
   if (found != stalls().contexts.end()) {
-    stalls().misuses += found->second.is_open; // sampled while it was destroyed
+    misuse("destroyed while enabled: CUPTI goes on with the buffers");
     stalls().contexts.erase(found);
   }
 }
@@ -161,7 +177,13 @@ void stallContextGone(void *context) {
 // -- the CUPTI interface
 
 FAKE_API int cuptiPCSamplingEnable(abi::PcContextParameters *parameters) {
+  fake::cupti::ClientCall client;
   FAIL_IF_ASKED("cuptiPCSamplingEnable");
+  client.lock();
+  {
+    std::lock_guard<std::mutex> lock(fake::cupti::state().mutex);
+    fake::cupti::state().kinds.erase(abi::kKindConcurrentKernel); // as newer releases may
+  }
   std::lock_guard<std::mutex> lock(stalls().mutex);
   auto deviceOf = [](void *context) { return reinterpret_cast<uintptr_t>(context) / 0x1000; };
   for (const auto &[other, context] : stalls().contexts) {
@@ -169,32 +191,32 @@ FAKE_API int cuptiPCSamplingEnable(abi::PcContextParameters *parameters) {
       return kInvalidOperation; // one context of a device at a time
     }
   }
-  return stalls().contexts.emplace(parameters->context, Context()).second ? 0 : misuse();
+  return stalls().contexts.emplace(parameters->context, Context()).second ? 0 : misuse("enabled twice");
 }
 
 FAKE_API int cuptiPCSamplingDisable(abi::PcContextParameters *parameters) {
+  Apart apart;
   FAIL_IF_ASKED("cuptiPCSamplingDisable");
-  bool is_alone = isAlone();
+  apart.lock();
   std::lock_guard<std::mutex> lock(stalls().mutex);
-  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end()) {
-    return misuse();
+    return misuse("not enabled");
   }
-  if (found->second.data) {
-    handOver(found->second, found->second.data);
-  }
+  misuse("disabled in a window", found->second.is_open);
   stalls().contexts.erase(found);
   return 0;
 }
 
 FAKE_API int cuptiPCSamplingGetNumStallReasons(abi::PcStallCountParameters *parameters) {
+  fake::cupti::ClientCall client;
   FAIL_IF_ASKED("cuptiPCSamplingGetNumStallReasons");
   *parameters->count = std::size(kCounters) + 2 * std::size(kReasons);
   return 0;
 }
 
 FAKE_API int cuptiPCSamplingGetStallReasons(abi::PcStallNamesParameters *parameters) {
+  fake::cupti::ClientCall client;
   FAIL_IF_ASKED("cuptiPCSamplingGetStallReasons");
   size_t at = 0;
   auto add = [&](uint32_t index, const std::string &name) {
@@ -213,11 +235,13 @@ FAKE_API int cuptiPCSamplingGetStallReasons(abi::PcStallNamesParameters *paramet
 }
 
 FAKE_API int cuptiPCSamplingSetConfigurationAttribute(abi::PcConfigurationParameters *parameters) {
+  fake::cupti::ClientCall client;
   FAIL_IF_ASKED("cuptiPCSamplingSetConfigurationAttribute");
+  client.lock();
   std::lock_guard<std::mutex> lock(stalls().mutex);
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end()) {
-    return misuse();
+    return misuse("not enabled");
   }
   for (size_t i = 0; i < parameters->count; ++i) {
     const abi::PcConfiguration &wanted = parameters->attributes[i];
@@ -226,57 +250,63 @@ FAKE_API int cuptiPCSamplingSetConfigurationAttribute(abi::PcConfigurationParame
                                    wanted.stall_reasons.indices + wanted.stall_reasons.count);
     } else if (wanted.attribute == abi::kPcDataBuffer) {
       found->second.data = static_cast<abi::PcSamplingData *>(wanted.buffer);
+    } else if (wanted.attribute == abi::kPcCollectionMode) {
+      found->second.is_continuous = wanted.value == abi::kPcModeContinuous;
     } else if (wanted.attribute == abi::kPcStartStopControl) {
       found->second.has_control = wanted.value != 0;
-    } else if (wanted.attribute == abi::kPcSamplingPeriod && (wanted.value < 5 || wanted.value > 31)) {
-      return abi::kInvalidParameter;
+    } else { // Blackwell does not sample where period or sizes are given
+      misuse("an attribute that GPUs refuse");
     }
   }
   return found->second.data ? 0 : abi::kInvalidParameter;
 }
 
 FAKE_API int cuptiPCSamplingStart(abi::PcContextParameters *parameters) {
+  Apart apart;
   FAIL_IF_ASKED("cuptiPCSamplingStart");
-  bool is_alone = isAlone();
+  apart.lock();
+  bool has_overlap = false; // of recorded kernels, with which continuous sampling never ends
+  {
+    std::lock_guard<std::mutex> kinds(fake::cupti::state().mutex);
+    has_overlap = fake::cupti::state().kinds.count(abi::kKindConcurrentKernel) > 0;
+  }
   std::lock_guard<std::mutex> lock(stalls().mutex);
-  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end() || !found->second.has_control || found->second.is_open ||
       !found->second.ready.empty()) {
-    return misuse();
+    return misuse("started twice, or with samples left");
   }
+  misuse("continuous, beside kernels that overlap", found->second.is_continuous && has_overlap);
   found->second.is_open = true;
   return 0;
 }
 
 FAKE_API int cuptiPCSamplingStop(abi::PcContextParameters *parameters) {
+  Apart apart;
   FAIL_IF_ASKED("cuptiPCSamplingStop");
-  bool is_alone = isAlone();
+  apart.lock();
   std::lock_guard<std::mutex> lock(stalls().mutex);
-  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end() || !found->second.is_open) {
-    return misuse();
+    return misuse("stopped twice");
   }
   found->second.is_open = false;
   found->second.ready = std::move(stalls().pending);
   stalls().pending.clear();
-  if (found->second.data) { // as on hardware: what fits is in the client's buffer, which reading overwrites
-    handOver(found->second, found->second.data);
-  }
   return 0;
 }
 
 FAKE_API int cuptiPCSamplingGetData(abi::PcGetDataParameters *parameters) {
+  fake::cupti::ClientCall client;
   FAIL_IF_ASKED("cuptiPCSamplingGetData");
-  bool is_alone = isAlone();
+  client.lock();
   std::lock_guard<std::mutex> lock(stalls().mutex);
-  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end()) {
-    return misuse();
+    return misuse("not enabled");
   }
   auto *data = static_cast<abi::PcSamplingData *>(parameters->data);
+  misuse("read into CUPTI's own buffer", data == found->second.data);
   data->count = 0;
   handOver(found->second, data);
   return 0;
@@ -304,7 +334,7 @@ FAKE_API int cuptiGetSassToSourceCorrelation(abi::SourceParameters *parameters) 
 // -- the test's side; control.h says what each does
 
 FAKE_API void fake_load_module() {
-  static uint32_t next = 1;
+  static std::atomic<uint32_t> next{1};
   uint32_t module = next++;
   std::string cubin = "a cubin, number " + std::to_string(module);
   {

@@ -374,6 +374,18 @@ class FakeGpu:
         """Let every buffer hold a record without its times; only a forced flush hands it over."""
         self._library.fake_hold_incomplete(int(holding))
 
+    def create_context(self) -> None:
+        """Create the context, as a framework does at the first use of a device."""
+        self._library.fake_create_context()
+
+    def get_function(self, kernel: str) -> None:
+        """Ask for a kernel by the driver's newer function, which loads its code."""
+        self._library.fake_get_function(kernel.encode())
+
+    def call_without_callback(self, us: float) -> None:
+        """Call the driver in a way that no callback tells of."""
+        self._library.fake_call_without_callback(ctypes.c_uint64(int(us * _US)))
+
     def destroy_context(self) -> None:
         """Destroy the device's context; the next call makes a new one."""
         self._library.fake_destroy_context()

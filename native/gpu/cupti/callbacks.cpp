@@ -1,5 +1,7 @@
 // What CUPTI calls: on the launching thread for API calls, on its own thread for buffers. Launching
 // threads share no lock, no exception escapes, and CUPTI is not called with a lock held.
+#include <algorithm>
+
 #include "gpu/cupti/collector.h"
 #include "gpu/deadline.h"
 
@@ -42,10 +44,9 @@ void CuptiCollector::onCallback(void *user, uint32_t domain, uint32_t id, const 
 
 void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &call) {
   const CallClass &known = driver_calls_.of(id);
-  bool is_gated = __builtin_expect(stalls_.isRunning(), 0) &&
-                  (known.is_launch || !known.is_waiting) && !isInternalThread();
-  if (is_gated && call.site == abi::cupti::kSiteEnter) {
-    stalls_.gate().enter();
+  bool is_sampled = __builtin_expect(stalls_.isRunning(), 0) && !isInternalThread();
+  if (is_sampled && call.site == abi::cupti::kSiteEnter) {
+    stalls_.enter(known.is_launch ? call.context : nullptr);
   }
   if (__builtin_expect(known.captures != 0, 0)) {
     onCapture(known.captures, call);
@@ -72,8 +73,8 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
     if ((known.is_waiting || isTiming()) && !isInternalThread() && *call.correlation_data != 0) {
       noteEnd(known, call);
     }
-    if (is_gated) {
-      stalls_.gate().leave();
+    if (is_sampled) {
+      stalls_.leave(known.is_launch || known.is_waiting);
     }
   }
 }
@@ -134,14 +135,25 @@ void CuptiCollector::seeContext(void *context) {
   t_seen = {context, age};
   last_context_.store(context, std::memory_order_relaxed);
   if (context) {
-    {
-      std::lock_guard<std::mutex> lock(contexts_mutex_);
-      contexts_.insert(context);
-    }
-    if (stalls_.isRunning()) {
-      stalls_.addContext(context);
+    std::lock_guard<std::mutex> lock(contexts_mutex_);
+    contexts_.insert(context);
+    if (stalls_.isRunning() && !isOneDevice(contexts_)) {
+      stalls_.refuse("stalls are not sampled: the program uses several GPUs");
     }
   }
+}
+
+/// Whether the contexts are of one device, as far as CUPTI tells.
+bool CuptiCollector::isOneDevice(const std::set<void *> &contexts) const {
+  auto deviceOf = [this](void *context) {
+    uint32_t device = 0;
+    return library_.GetDeviceId && library_.GetDeviceId(context, &device) == abi::cupti::kSuccess
+               ? device
+               : 0;
+  };
+  return std::all_of(contexts.begin(), contexts.end(), [&](void *context) {
+    return deviceOf(context) == deviceOf(*contexts.begin());
+  });
 }
 
 void CuptiCollector::onResource(uint32_t id, const abi::cupti::ResourceData &resource) {
@@ -153,7 +165,7 @@ void CuptiCollector::onResource(uint32_t id, const abi::cupti::ResourceData &res
     last_context_.store(nullptr, std::memory_order_relaxed);
     contexts_age_.fetch_add(1, std::memory_order_relaxed);
     if (stalls_.isRunning()) {
-      stalls_.dropContext(resource.context);
+      stalls_.contextDestroyed(resource.context);
     }
   } else if (id == abi::cupti::kResourceContextCreated) {
     if (stalls_.isRunning()) {

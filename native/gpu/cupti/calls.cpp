@@ -80,8 +80,7 @@ void CallTable::build(const Library &library) {
       call.name = Interner::instance().intern(plainName(name));
       classes_[id] = call;
       ids_.push_back(id);
-    } else if (!contains(name, "Synchronize") && !contains(name, "Query") &&
-               !contains(name, "Get")) {
+    } else {
       other_ids_.push_back(id);
     }
   }

@@ -28,7 +28,8 @@ public:
   const CallClass &of(uint32_t id) const { return id < kMost ? classes_[id] : classes_[0]; }
   /// Ids worth a callback.
   const std::vector<uint32_t> &ids() const { return ids_; }
-  /// Ids of the other functions that may take the driver's locks.
+  /// Ids of the other functions. Any may take the driver's locks: those that look up a function
+  /// load its code.
   const std::vector<uint32_t> &otherIds() const { return other_ids_; }
 
 private:

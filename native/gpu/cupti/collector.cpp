@@ -68,48 +68,53 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   moved_nodes_.clear();
   buffers_.configure(options.buffer_bytes, options.pool_bytes,
                      [this](const FilledBuffer &buffer) { read(buffer); });
-  reason = subscribe();
+  reason = begin(library_.serial());
+  if (reason.empty() && options.with_stalls) {
+    startStalls();
+  }
+  return reason;
+}
+
+std::string CuptiCollector::begin(const Serial &cupti) {
+  std::string reason = subscribe(cupti);
   if (!reason.empty()) {
     return reason;
   }
   early_flush_.begin([] { instance().fetchEarly(); });
   is_running_.store(true);
   Result result = abi::cupti::kSuccess;
-  reason = enable(&result);
+  reason = enable(cupti, &result);
   if (result == abi::cupti::kNotCompatible && !is_second_family_ && library_.hasManySubscribers()) {
     // Another tool, without callbacks, uses the second family of functions: use the same.
-    library_.Unsubscribe(subscriber_);
-    reason = subscribeBeside(result);
-    reason = reason.empty() ? enable(&result) : reason;
+    cupti->Unsubscribe(subscriber_);
+    reason = subscribeBeside(cupti, result);
+    reason = reason.empty() ? enable(cupti, &result) : reason;
   }
   if (!reason.empty()) {
     is_running_.store(false);
-    device_pool_.restore(library_);
+    device_pool_.restore(cupti);
     if (subscriber_) {
-      library_.Unsubscribe(subscriber_);
+      cupti->Unsubscribe(subscriber_);
     }
     subscriber_ = nullptr;
     return reason;
   }
-  enableCallbacks();
-  if (options.with_stalls) {
-    startStalls();
-  }
+  enableCallbacks(cupti);
   return "";
 }
 
-std::string CuptiCollector::subscribe() {
+std::string CuptiCollector::subscribe(const Serial &cupti) {
   is_second_family_ = false;
-  Result result = library_.Subscribe(&subscriber_, Guarded<onCallback>::call, this);
+  Result result = cupti->Subscribe(&subscriber_, Guarded<onCallback>::call, this);
   if (result == abi::cupti::kMultipleSubscribers || result == abi::cupti::kNotCompatible) {
-    return subscribeBeside(result);
+    return subscribeBeside(cupti, result);
   }
   return result == abi::cupti::kSuccess ? "" : explain("cuptiSubscribe", result);
 }
 
 /// Another tool has subscribed: share CUPTI where the library can, else name that tool.
-std::string CuptiCollector::subscribeBeside(Result result) {
-  if (!library_.Subscribe_v2 || library_.version < abi::cupti::kVersionSubscribeV2) {
+std::string CuptiCollector::subscribeBeside(const Serial &cupti, Result result) {
+  if (!cupti->Subscribe_v2 || library_.version < abi::cupti::kVersionSubscribeV2) {
     return explain("cuptiSubscribe", result);
   }
   char holder[kNameBytes] = "";
@@ -122,7 +127,7 @@ std::string CuptiCollector::subscribeBeside(Result result) {
   parameters.old_name_bytes = sizeof holder;
   parameters.allow_multiple = library_.hasManySubscribers();
   subscriber_ = nullptr;
-  result = library_.Subscribe_v2(&subscriber_, Guarded<onCallback>::call, this, &parameters);
+  result = cupti->Subscribe_v2(&subscriber_, Guarded<onCallback>::call, this, &parameters);
   if (result == abi::cupti::kSuccess) {
     is_second_family_ = library_.hasManySubscribers();
     return "";
@@ -132,40 +137,38 @@ std::string CuptiCollector::subscribeBeside(Result result) {
   return explain("cuptiSubscribe", result) + who;
 }
 
-Result CuptiCollector::enableKind(uint32_t kind) {
-  Result result = is_second_family_ ? library_.ActivityEnable_v2(subscriber_, kind, nullptr)
-                                    : library_.ActivityEnable(kind);
+Result CuptiCollector::enableKind(const Serial &cupti, uint32_t kind) {
+  Result result = is_second_family_ ? cupti->ActivityEnable_v2(subscriber_, kind, nullptr)
+                                    : cupti->ActivityEnable(kind);
   if (result == abi::cupti::kSuccess) {
     kinds_.push_back(kind);
   }
   return result;
 }
 
-std::string CuptiCollector::enable(Result *result) {
+std::string CuptiCollector::enable(const Serial &cupti, Result *result) {
   kinds_.clear();
   *result = abi::cupti::kSuccess;
   if (is_yielded_.load()) { // until the other tool has stopped
     return "";
   }
-  std::string clock = checkClock();
+  std::string clock = checkClock(cupti);
   if (!clock.empty()) {
     return clock;
   }
   *result =
       is_second_family_
-          ? library_.ActivityRegisterCallbacks_v2(subscriber_, Guarded<onBufferRequestedV2>::call,
-                                                  Guarded<onBufferCompletedV2>::call)
-          : library_.ActivityRegisterCallbacks(Guarded<onBufferRequested>::call,
-                                               Guarded<onBufferCompleted>::call);
+          ? cupti->ActivityRegisterCallbacks_v2(subscriber_, Guarded<onBufferRequestedV2>::call,
+                                                Guarded<onBufferCompletedV2>::call)
+          : cupti->ActivityRegisterCallbacks(Guarded<onBufferRequested>::call,
+                                             Guarded<onBufferCompleted>::call);
   if (*result != abi::cupti::kSuccess) {
     return explain("cuptiActivityRegisterCallbacks", *result);
   }
   if (!is_second_family_) { // which has no attributes of its own
-    device_pool_.bound(library_);
+    device_pool_.bound(library_, cupti);
   }
-  // PC sampling is not compatible with records of kernels that overlap: sampling then never ends.
-  *result = enableKind(options_.with_stalls ? abi::cupti::kKindKernel
-                                            : abi::cupti::kKindConcurrentKernel);
+  *result = enableKind(cupti, abi::cupti::kKindConcurrentKernel);
   if (*result != abi::cupti::kSuccess) {
     return explain("cuptiActivityEnable(KERNEL)", *result);
   }
@@ -177,7 +180,7 @@ std::string CuptiCollector::enable(Result *result) {
   };
   uint32_t refused = 0;
   for (const auto &[kind, what] : optional) {
-    Result refusal = enableKind(kind);
+    Result refusal = enableKind(cupti, kind);
     refused |= uint32_t{refusal != abi::cupti::kSuccess} << kind;
     if (refusal != abi::cupti::kSuccess) {
       note(std::string(what) + " are not recorded: CUPTI refuses them with " + nameOf(refusal));
@@ -187,19 +190,19 @@ std::string CuptiCollector::enable(Result *result) {
   return "";
 }
 
-void CuptiCollector::enableCallbacks() {
+void CuptiCollector::enableCallbacks(const Serial &cupti) {
   uint32_t refused = 0;
   for (uint32_t id : driver_calls_.ids()) {
-    refused += library_.EnableCallback(1, subscriber_, abi::cupti::kDomainDriver, id) !=
+    refused += cupti->EnableCallback(1, subscriber_, abi::cupti::kDomainDriver, id) !=
                abi::cupti::kSuccess;
   }
   if (refused == driver_calls_.ids().size()) {
     note("launches cannot be followed: CUPTI refuses its driver callbacks");
   }
-  bool has_graphs = enableGraphCallbacks();
+  bool has_graphs = enableGraphCallbacks(cupti);
   sees_graph_nodes_.store(has_graphs);
-  library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
-                          abi::cupti::kResourceContextDestroy);
+  cupti->EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
+                        abi::cupti::kResourceContextDestroy);
   if (!has_graphs) {
     note("kernels of CUDA graphs appear under the replay only: CUPTI refuses "
          "callbacks for graph nodes");
@@ -208,17 +211,22 @@ void CuptiCollector::enableCallbacks() {
 
 /// A failure leaves the rest of the collector running.
 void CuptiCollector::startStalls() {
-  // For source lines; kernels of modules that were loaded earlier have none.
-  library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
-                          abi::cupti::kResourceModuleLoaded);
-  library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
-                          abi::cupti::kResourceContextCreated);
-  for (uint32_t id : driver_calls_.otherIds()) {
-    library_.EnableCallback(1, subscriber_, abi::cupti::kDomainDriver, id);
-  }
-  std::string problem = stalls_.start();
+  std::string problem =
+      stalls_.start({options_.stall_window_s, options_.stall_pause_s}, [this](const Serial &cupti) {
+        enableKind(cupti, abi::cupti::kKindConcurrentKernel);
+      });
   if (!problem.empty()) {
     note(problem);
+    return;
+  }
+  Serial cupti = library_.serial();
+  // For source lines; kernels of modules that were loaded earlier have none.
+  cupti->EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
+                        abi::cupti::kResourceModuleLoaded);
+  cupti->EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
+                        abi::cupti::kResourceContextCreated);
+  for (uint32_t id : driver_calls_.otherIds()) {
+    cupti->EnableCallback(1, subscriber_, abi::cupti::kDomainDriver, id);
   }
 }
 
@@ -227,10 +235,16 @@ void CuptiCollector::noteStalls(bool is_final) {
   if (!options_.with_stalls) {
     return;
   }
+  stalls_.watch();
   std::string problem = stalls_.refusal();
-  if (problem.empty() && is_final && stalls_.windows() > 0 && stalls_.samples() == 0) {
-    problem = "no stall was sampled in " + std::to_string(stalls_.windows()) +
-              " windows of 30 ms: the device may have been idle in them";
+  if (problem.empty() && is_final && stalls_.samples() == 0) {
+    if (stalls_.windows() > 0) {
+      problem = "no stall was sampled in " + std::to_string(stalls_.windows()) +
+                " windows of 30 ms: the device may have been idle in them";
+    } else if (stalls_.missedWindows() > 0) {
+      problem = "no stall was sampled: whenever a window was due, another thread was inside a call "
+                "of CUDA";
+    }
   }
   if (!problem.empty()) {
     note(problem);
@@ -249,9 +263,6 @@ std::string CuptiCollector::callWithDeadline(const char *what,
 
 void CuptiCollector::beforeFork() {
   buffers_.beforeFork();
-  if (stalls_.isRunning()) {
-    stalls_.pause();
-  }
 }
 
 void CuptiCollector::afterFork(bool is_child) {
@@ -262,9 +273,6 @@ void CuptiCollector::afterFork(bool is_child) {
     new (&control_mutex_) std::mutex(); // a thread that held it does not exist here
   }
   buffers_.afterFork();
-  if (!is_child && stalls_.isRunning()) {
-    stalls_.resume();
-  }
 }
 
 void CuptiCollector::addFigures(std::map<std::string, uint64_t> &figures) {

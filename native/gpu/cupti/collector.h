@@ -18,7 +18,8 @@
 namespace deepcontext::gpu::cupti {
 
 /// One per process, never destroyed, because CUPTI may call back until the process ends. No lock is
-/// held while CUPTI is called, except the attribution's during GetNextRecord.
+/// held while CUPTI is called, except a `Serial`, which callbacks do not wait for, and the
+/// attribution's during GetNextRecord.
 class CuptiCollector final : public Collector {
 public:
   static CuptiCollector &instance();
@@ -43,12 +44,13 @@ private:
   CuptiCollector() = default;
 
   // -- start and stop
-  std::string subscribe();
-  std::string subscribeBeside(Result result);
-  std::string enable(Result *result);
-  Result enableKind(uint32_t kind);
-  void enableCallbacks();
-  bool enableGraphCallbacks();
+  std::string begin(const Serial &cupti);
+  std::string subscribe(const Serial &cupti);
+  std::string subscribeBeside(const Serial &cupti, Result result);
+  std::string enable(const Serial &cupti, Result *result);
+  Result enableKind(const Serial &cupti, uint32_t kind);
+  void enableCallbacks(const Serial &cupti);
+  bool enableGraphCallbacks(const Serial &cupti);
   void startStalls();
   void noteStalls(bool is_final);
   void fetchEarly();
@@ -61,7 +63,7 @@ private:
 
   // -- another tool beside this one
   uint64_t deviceNow();
-  std::string checkClock();
+  std::string checkClock(const Serial &cupti);
   std::string yield();
   std::string regain();
   void countTaken();
@@ -88,6 +90,7 @@ private:
   void onGraphNode(uint32_t id, const abi::cupti::GraphData &graph);
   void followMovedNodes(const void *graph);
   void seeContext(void *context);
+  bool isOneDevice(const std::set<void *> &contexts) const;
   void countDropped(void *context, uint32_t stream);
   void askForDropped(void *context, uint32_t stream);
   void takeBack(const FilledBuffer &buffer);
@@ -105,7 +108,6 @@ private:
   EarlyFlush early_flush_;
   KernelNames names_;
   MovedNodes moved_nodes_;
-  StallSampler stalls_{library_, attribution_.stalls};
   std::vector<uint32_t> kinds_; // enabled
   abi::cupti::Subscriber subscriber_ = nullptr;
   bool is_second_family_ = false; // uses the functions of CUPTI that several tools may share
@@ -125,6 +127,7 @@ private:
   std::atomic<void *> last_context_{nullptr};
   std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
   std::atomic<uint32_t> captures_{0};     // streams capturing a graph
+  StallSampler stalls_{library_, attribution_.stalls, captures_};
   std::atomic<bool> sees_graph_nodes_{true};
   std::atomic<uint32_t> refused_kinds_{0}; // a bit for each kind of records that CUPTI refuses
   std::mutex contexts_mutex_;

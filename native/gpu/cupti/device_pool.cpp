@@ -4,27 +4,27 @@ namespace deepcontext::gpu::cupti {
 
 namespace {
 
-bool setLimit(const Library &library, size_t limit) {
+bool setLimit(const Serial &cupti, size_t limit) {
   size_t bytes = sizeof limit;
-  return library.ActivitySetAttribute(abi::cupti::kAttributeDevicePoolLimit, &bytes, &limit) ==
+  return cupti->ActivitySetAttribute(abi::cupti::kAttributeDevicePoolLimit, &bytes, &limit) ==
          abi::cupti::kSuccess;
 }
 
 } // namespace
 
-void DevicePool::bound(const Library &library) {
+void DevicePool::bound(const Library &library, const Serial &cupti) {
   size_t limit = 0, bytes = sizeof limit;
-  bool is_known = library.ActivityGetAttribute && library.ActivitySetAttribute &&
+  bool is_known = library.ActivityGetAttribute && cupti->ActivitySetAttribute &&
                   library.ActivityGetAttribute(abi::cupti::kAttributeDevicePoolLimit, &bytes,
                                                &limit) == abi::cupti::kSuccess;
-  if (is_known && limit > kMostBuffers && setLimit(library, kMostBuffers)) {
+  if (is_known && limit > kMostBuffers && setLimit(cupti, kMostBuffers)) {
     before_ = limit;
   }
 }
 
-void DevicePool::restore(const Library &library) {
+void DevicePool::restore(const Serial &cupti) {
   if (before_ != 0) {
-    setLimit(library, before_);
+    setLimit(cupti, before_);
   }
   before_ = 0;
 }

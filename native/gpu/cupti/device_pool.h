@@ -14,9 +14,9 @@ public:
   static constexpr size_t kMostBuffers = 64;
 
   /// A library that refuses keeps its own limit.
-  void bound(const Library &library);
+  void bound(const Library &library, const Serial &cupti);
   /// Give the library the limit it had.
-  void restore(const Library &library);
+  void restore(const Serial &cupti);
 
 private:
   size_t before_ = 0; // 0: not changed

@@ -18,7 +18,7 @@ std::string CuptiCollector::flush() {
   }
   std::string problem =
       callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
-        *result = self.library_.ActivityFlushAll(0);
+        *result = self.library_.serial()->ActivityFlushAll(0);
         self.countDropped(nullptr, 0); // also when no buffer was completed since
       });
   if (!buffers_.waitUntilRead(options_.deadline_s) && problem.empty()) {
@@ -35,8 +35,14 @@ void CuptiCollector::fetchEarly() {
   if (is_yielded_.load()) { // the buffers are the other tool's
     return;
   }
-  Counters::bumpShared(attribution_.counters.early_flushes);
-  library_.ActivityFlushAll(0);
+  {
+    Serial cupti = library_.trySerial();
+    if (!cupti) { // the next quarter of the ring asks again
+      return;
+    }
+    Counters::bumpShared(attribution_.counters.early_flushes);
+    cupti->ActivityFlushAll(0);
+  }
   // Never waits, because the end of the session waits for this thread.
   std::unique_lock<std::mutex> control(control_mutex_, std::try_to_lock);
   if (control.owns_lock() && isRunning() && !is_yielded_.load()) {
@@ -47,6 +53,9 @@ void CuptiCollector::fetchEarly() {
 /// Look for old launches without a record once in `backlog_s`, and fetch their records.
 std::string CuptiCollector::fetchOld() {
   if (!noteDueLaunches() || overdueLaunches() <= taken_launches_.load()) {
+    return "";
+  }
+  if (stalls_.isArmed()) { // a forced flush would lose kernels (seen by others with driver 590)
     return "";
   }
   std::string problem = forceFlush();
@@ -60,7 +69,7 @@ std::string CuptiCollector::forceFlush() {
   Counters::bumpShared(attribution_.counters.forced_flushes);
   std::string problem =
       callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
-        *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
+        *result = self.library_.serial()->ActivityFlushAll(abi::cupti::kFlushForced);
       });
   buffers_.waitUntilRead(options_.deadline_s);
   return problem;
@@ -100,8 +109,9 @@ std::string CuptiCollector::stop() {
           return;
         }
         // Complete buffers first, because a forced flush also delivers incomplete records.
-        self.library_.ActivityFlushAll(0);
-        *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
+        Serial cupti = self.library_.serial();
+        cupti->ActivityFlushAll(0);
+        *result = cupti->ActivityFlushAll(abi::cupti::kFlushForced);
         self.countDropped(nullptr, 0);
       });
   problem = joined(problem, flushing);
@@ -125,15 +135,16 @@ void CuptiCollector::disable() {
   if (is_yielded_.load()) {
     kinds_.clear(); // the other tool has enabled them, too
   }
+  Serial cupti = library_.serial();
   for (uint32_t kind : kinds_) {
     if (is_second_family_) {
-      library_.ActivityDisable_v2(subscriber_, kind, nullptr);
+      cupti->ActivityDisable_v2(subscriber_, kind, nullptr);
     } else {
-      library_.ActivityDisable(kind);
+      cupti->ActivityDisable(kind);
     }
   }
-  device_pool_.restore(library_);
-  library_.Unsubscribe(subscriber_);
+  device_pool_.restore(cupti);
+  cupti->Unsubscribe(subscriber_);
   subscriber_ = nullptr;
 }
 

@@ -106,9 +106,9 @@ void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph
 
 /// Whether CUPTI tells of graph nodes. Of whole graphs it tells or not: without, every replay
 /// counts as a launch that should leave a record.
-bool CuptiCollector::enableGraphCallbacks() {
-  auto enable = [this](uint32_t id) {
-    return library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource, id) ==
+bool CuptiCollector::enableGraphCallbacks(const Serial &cupti) {
+  auto enable = [this, &cupti](uint32_t id) {
+    return cupti->EnableCallback(1, subscriber_, abi::cupti::kDomainResource, id) ==
            abi::cupti::kSuccess;
   };
   bool has_nodes =

@@ -14,12 +14,17 @@ struct KnownError {
 
 constexpr KnownError kErrors[] = {
     {abi::cupti::kInvalidParameter, "CUPTI_ERROR_INVALID_PARAMETER", ""},
+    {abi::cupti::kOutOfMemory, "CUPTI_ERROR_OUT_OF_MEMORY",
+     "the device's buffer for samples was full, also after sampling was enabled again"},
     {abi::cupti::kNotCompatible, "CUPTI_ERROR_NOT_COMPATIBLE",
      "another tool in this process uses the other family of CUPTI's activity functions; run one "
      "tool at a time"},
     {abi::cupti::kNotInitialized, "CUPTI_ERROR_NOT_INITIALIZED",
      "CUPTI could not reach the driver; check that nvidia-smi lists a GPU in this environment"},
     {abi::cupti::kInvalidKind, "CUPTI_ERROR_INVALID_KIND", ""},
+    {abi::cupti::kHardwareBusy, "CUPTI_ERROR_HARDWARE_BUSY",
+     "another process has the GPU's counters: stop ncu and other profilers; where DCGM watches "
+     "them, run 'dcgmi profile --pause' meanwhile"},
     {abi::cupti::kNotSupported, "CUPTI_ERROR_NOT_SUPPORTED",
      "this driver or GPU does not offer it"},
     {abi::cupti::kVirtualizedDeviceNotSupported, "CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED",
@@ -121,23 +126,23 @@ std::string Library::bind(const std::string &cupti_path, const std::string &driv
 }
 
 bool Library::bindRequired(std::string *missing) {
-#define BIND(name)                                                                                 \
-  if (!cupti_.bind(&name, "cupti" #name)) {                                                        \
+#define BIND(place, name)                                                                          \
+  if (!cupti_.bind(&place name, "cupti" #name)) {                                                  \
     *missing = "cupti" #name;                                                                      \
     return false;                                                                                  \
   }
-  BIND(GetVersion)
-  BIND(Subscribe)
-  BIND(Unsubscribe)
-  BIND(EnableCallback)
-  BIND(GetCallbackName)
-  BIND(GetTimestamp)
-  BIND(ActivityRegisterCallbacks)
-  BIND(ActivityEnable)
-  BIND(ActivityDisable)
-  BIND(ActivityGetNextRecord)
-  BIND(ActivityGetNumDroppedRecords)
-  BIND(ActivityFlushAll)
+  BIND(, GetVersion)
+  BIND(, GetCallbackName)
+  BIND(, GetTimestamp)
+  BIND(, ActivityGetNextRecord)
+  BIND(, ActivityGetNumDroppedRecords)
+  BIND(serial_., Subscribe)
+  BIND(serial_., Unsubscribe)
+  BIND(serial_., EnableCallback)
+  BIND(serial_., ActivityRegisterCallbacks)
+  BIND(serial_., ActivityEnable)
+  BIND(serial_., ActivityDisable)
+  BIND(serial_., ActivityFlushAll)
 #undef BIND
   return true;
 }
@@ -147,15 +152,19 @@ void Library::bindOptional() {
   BIND(GetGraphNodeId);
   BIND(GetDeviceId);
   BIND(ActivityGetAttribute);
+  BIND(GetTimestamp_v2);
+  BIND(ActivityGetNextRecord_v2);
+  BIND(ActivityGetNumDroppedRecords_v2);
+  BIND(GetCubinCrc);
+  BIND(GetSassToSourceCorrelation);
+#undef BIND
+#define BIND(name) cupti_.bind(&serial_.name, "cupti" #name)
   BIND(ActivitySetAttribute);
   BIND(ActivityRegisterTimestampCallback);
   BIND(Subscribe_v2);
-  BIND(GetTimestamp_v2);
   BIND(ActivityRegisterCallbacks_v2);
   BIND(ActivityEnable_v2);
   BIND(ActivityDisable_v2);
-  BIND(ActivityGetNextRecord_v2);
-  BIND(ActivityGetNumDroppedRecords_v2);
   BIND(PCSamplingEnable);
   BIND(PCSamplingDisable);
   BIND(PCSamplingStart);
@@ -164,8 +173,6 @@ void Library::bindOptional() {
   BIND(PCSamplingSetConfigurationAttribute);
   BIND(PCSamplingGetNumStallReasons);
   BIND(PCSamplingGetStallReasons);
-  BIND(GetCubinCrc);
-  BIND(GetSassToSourceCorrelation);
 #undef BIND
   driver_.bind(&CtxPushCurrent, "cuCtxPushCurrent_v2");
   driver_.bind(&CtxPopCurrent, "cuCtxPopCurrent_v2");

@@ -1,4 +1,5 @@
 // Activity records, decoded on the draining thread.
+#include "gpu/communication.h"
 #include "gpu/cupti/collector.h"
 
 namespace deepcontext::gpu::cupti {
@@ -113,6 +114,11 @@ void CuptiCollector::decodeKernel(const abi::cupti::Kernel &record) {
   activity.shape.shared_bytes = static_cast<uint64_t>(record.static_shared_bytes) +
                                 static_cast<uint64_t>(record.dynamic_shared_bytes);
   Counters::bump(attribution_.counters.kernels);
+  if (__builtin_expect(stalls_.isRunning(), 0) && record.name &&
+      isCommunicationKernel(record.name)) {
+    stalls_.refuse("stalls are sampled no more: kernels of NCCL wait for other ranks, and sampling "
+                   "lets kernels run one after the other");
+  }
 }
 
 /// Pageable memory is named, because its copies are slow and wait for the host; pinned memory is

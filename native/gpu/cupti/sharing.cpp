@@ -32,7 +32,7 @@ uint64_t CuptiCollector::deviceNow() {
 
 /// Set CUPTI's clock right where another tool has replaced it. Returns why GPU times would be
 /// wrong, or "".
-std::string CuptiCollector::checkClock() {
+std::string CuptiCollector::checkClock(const Serial &cupti) {
   auto isFar = [this] {
     uint64_t now = deviceNow(), wall = wallClock();
     return now != 0 && (now > wall ? now - wall : wall - now) > kFar;
@@ -40,8 +40,8 @@ std::string CuptiCollector::checkClock() {
   if (!isFar()) {
     return "";
   }
-  if (library_.ActivityRegisterTimestampCallback) {
-    library_.ActivityRegisterTimestampCallback(wallClock);
+  if (cupti->ActivityRegisterTimestampCallback) {
+    cupti->ActivityRegisterTimestampCallback(wallClock);
     Counters::bumpShared(clocks_set_);
   }
   return isFar() ? "CUPTI's clock is far from the wall clock: another tool (torch.profiler) has "
@@ -66,9 +66,10 @@ std::string CuptiCollector::yield() {
         if (self.captures_.load() == 0) { // waiting for the device would invalidate the capture
           self.synchronizeContexts();
         }
-        *result = self.library_.ActivityFlushAll(0);
+        Serial cupti = self.library_.serial();
+        *result = cupti->ActivityFlushAll(0);
         if (!self.is_second_family_) {
-          self.library_.ActivityDisable(abi::cupti::kKindMemcpyPeer); // Kineto has no use for it
+          cupti->ActivityDisable(abi::cupti::kKindMemcpyPeer); // Kineto has no use for it
         }
       });
   buffers_.waitUntilRead(options_.deadline_s);
@@ -81,7 +82,7 @@ std::string CuptiCollector::yield() {
 std::string CuptiCollector::regain() {
   std::string problem =
       callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
-        *result = self.library_.ActivityFlushAll(0);
+        *result = self.library_.serial()->ActivityFlushAll(0);
       });
   buffers_.waitUntilRead(options_.deadline_s);
   countTaken();
@@ -119,7 +120,7 @@ void CuptiCollector::takeBackRecords() {
 std::string CuptiCollector::registerAgain() {
   Counters::bumpShared(regains_);
   return callWithDeadline("taking CUPTI's records back", [](CuptiCollector &self, Result *result) {
-    std::string reason = self.enable(result);
+    std::string reason = self.enable(self.library_.serial(), result);
     if (!reason.empty() && *result == abi::cupti::kSuccess) { // the clock
       self.note(reason);
     }

@@ -1,126 +1,142 @@
 #pragma once
 // Reasons for which instructions wait, sampled by the device in short windows.
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <unordered_set>
 #include <vector>
 
-#include "core/condition.h"
 #include "gpu/cupti/call_gate.h"
 #include "gpu/cupti/library.h"
 #include "gpu/stalls.h"
 
 namespace deepcontext::gpu::cupti {
 
-/// CUPTI's PC sampling in continuous mode, controlled by a thread: on for one window, off for ten.
-/// Only on request, because it needs privileges that ordinary users often lack, device memory, and
-/// records of kernels that run one after the other.
+/// CUPTI's PC sampling, on for one window, off for ten. Only on request, because it needs
+/// privileges that ordinary users often lack, device memory, and runs the kernels of a window one
+/// after the other.
 ///
-/// The mutex is never held while CUPTI is called.
+/// It has no thread: the program's threads step it where they call the driver, before CUPTI and the
+/// driver have taken a lock and after they have released it. Who has a `Serial` may read and write
+/// what belongs to sampling.
 class StallSampler {
 public:
-  StallSampler(const Library &library, StallTable &table) : library_(library), table_(table) {}
+  struct Pace {
+    double window_s = 0.03;
+    double pause_s = 0.3;
+  };
 
-  /// Begin. Returns the reason for a failure, or "". Contexts may be added later.
-  std::string start();
-  /// End the thread, then the sampling it enabled. May wait for CUPTI.
+  /// `captures`: streams that capture a graph, which a wait for the device would end.
+  StallSampler(const Library &library, StallTable &table, const std::atomic<uint32_t> &captures)
+      : library_(library), table_(table), captures_(captures) {}
+
+  /// Begin. Returns the reason for a failure, or "".
+  ///
+  /// `on_enabled` runs after CUPTI was asked to sample a context, which may switch off the records
+  /// of kernels.
+  std::string start(const Pace &pace, std::function<void(const Serial &)> on_enabled);
+  /// Read and disable what is enabled. May wait for CUPTI.
   void stop();
   bool isRunning() const { return is_running_.load(std::memory_order_acquire); }
 
-  /// To be passed by each call of the driver while this runs.
-  CallGate &gate() { return gate_; }
+  // -- on the program's threads, at each call of the driver while this runs
+  /// `context`: of a launch, at which a window may begin; null elsewhere.
+  void enter(void *context);
+  /// `may_end`: the call is one at which a window may end.
+  void leave(bool may_end);
 
-  // -- on the program's threads
-  void addContext(void *context);
   /// A context is new: enable sampling before it has modules, because CUPTI takes what runs in
   /// modules that were loaded earlier for none of the program's kernels.
   void contextCreated(void *context);
-  /// The context is about to be destroyed: waits until the sampler no longer uses it, one second at
-  /// most.
-  void dropContext(void *context);
+  /// The context is about to be destroyed.
+  void contextDestroyed(void *context);
   void addModule(const abi::cupti::ModuleData &module);
 
-  /// Keep no thread across a fork; false when a call of CUPTI does not return.
-  bool pause();
-  void resume();
+  /// No window begins from now on.
+  void refuse(const std::string &reason);
+  /// Refuse if a call of CUPTI has not returned for a second. It cannot be ended.
+  void watch();
 
-  /// CUPTI's last reason for not sampling something; "" when there is none.
+  /// Whether CUPTI may sample: a forced flush then loses kernels.
+  bool isArmed() const { return armed_.load() != nullptr; }
+  /// The first reason for not sampling; "" when there is none.
   std::string refusal() const;
   uint64_t samples() const { return samples_.load(std::memory_order_relaxed); }
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
   uint64_t windows() const { return windows_.load(std::memory_order_relaxed); }
-  /// Windows that did not begin, because a thread was inside a call of the driver all the time.
+  /// Times that a window was due and another thread was inside a call of the driver.
   uint64_t missedWindows() const { return missed_windows_.load(std::memory_order_relaxed); }
 
 private:
   static constexpr size_t kPcs = 4096; // of one reading
   using Image = std::shared_ptr<const std::vector<char>>;
-  /// The configuration of one context; CUPTI keeps pointers into it.
-  struct Sampled {
-    size_t all_reasons = 0;                    // of the device
-    std::vector<uint32_t> reason_indices;      // requested
-    std::map<uint32_t, uint32_t> reason_names; // CUPTI's index -> interned
+  enum class State : uint32_t { kClosed, kOpen, kReading };
+  /// Room for what CUPTI hands over.
+  struct Output {
     std::vector<abi::cupti::PcData> pcs;
     std::vector<abi::cupti::PcStall> stalls;
     abi::cupti::PcSamplingData data{};
-    bool is_enabled = false;
-    bool is_begun = false; // a window
+    explicit Output(size_t reasons);
+  };
+  /// The configuration of the context; CUPTI keeps pointers into it.
+  struct Sampled {
+    void *context = nullptr;
+    size_t all_reasons = 0;                    // of the device
+    std::vector<uint32_t> reason_indices;      // requested
+    std::map<uint32_t, uint32_t> reason_names; // CUPTI's index -> interned
+    std::unique_ptr<Output> own;               // CUPTI's; not to be touched
+    std::unique_ptr<Output> read;
   };
   struct Line {
     uint32_t file; // interned; 0 for unknown
     uint32_t line;
   };
+  class Step;
 
-  void run();
-  void sampleInTurn(std::unique_lock<std::mutex> &lock);
-  void startThread();
-  bool endThread(std::unique_lock<std::mutex> &lock, double seconds);
-  void forgetGone();
-  void takeOver();
-  bool enable(void *context, Sampled &sampled);
-  bool readReasons(void *context, Sampled &sampled);
-  bool configure(void *context, Sampled &sampled);
-  void window(void *context, Sampled &sampled);
-  bool begin(void *context, Sampled &sampled);
-  void end(void *context, Sampled &sampled);
-  void disable(void *context, Sampled &sampled);
-  template <typename Call> bool apart(Call call);
-  bool isAlone(void *context, const std::set<void *> &contexts) const;
-  bool readAll(void *context, Sampled &sampled);
-  bool take(Sampled &sampled);
+  void begin(void *context);
+  void end();
+  bool enable(const Serial &cupti, void *context);
+  bool readReasons(const Serial &cupti, Sampled &sampled);
+  bool configure(const Serial &cupti, Sampled &sampled);
+  bool readAll(const Serial &cupti, double seconds);
+  bool recover(const Serial &cupti);
+  void take(const Output &output);
+  void disable(const Serial &cupti);
+  void release(const Serial &cupti);
+  void abandon();
+  bool isLost() const { return sampled_ && !isArmed(); }
+  bool fail(const char *what, Result result);
   Line lineOf(const abi::cupti::PcData &pc);
-  void refuse(void *context, const char *what, Result result);
 
   const Library &library_;
   StallTable &table_;
+  const std::atomic<uint32_t> &captures_;
   CallGate gate_;
+  Pace pace_;
+  std::function<void(const Serial &)> on_enabled_;
 
-  mutable std::mutex mutex_;
-  Condition wake_, changed_;
-  std::thread thread_;
-  bool is_ending_ = false;
-  bool has_thread_ = false;
-  std::set<void *> contexts_;        // to be sampled
-  std::set<void *> gone_;            // destroyed since the thread last checked
-  void *in_use_ = nullptr;           // the context of the current call of CUPTI
+  mutable std::mutex mutex_;         // never held while CUPTI is called
   std::map<uint64_t, Image> cubins_; // by CRC
   size_t cubin_bytes_ = 0;
   std::string refusal_;
 
-  std::map<void *, Sampled> fresh_; // new contexts, until the sampling thread takes them over
-
-  // -- the sampling thread only
-  std::map<void *, Sampled> sampled_;
+  // -- with a Serial only
+  std::unique_ptr<Sampled> sampled_;
+  bool has_recovered_ = false;
   std::map<std::tuple<uint64_t, uint32_t, uint64_t>, Line> lines_; // cubin, function, offset
   std::unordered_set<const char *> names_; // CUPTI shares them between records: never freed
 
-  std::atomic<bool> is_running_{false};
+  std::atomic<State> state_{State::kClosed};
+  std::atomic<const void *> owner_{nullptr}; // the thread that began the window
+  std::atomic<uint64_t> due_ns_{0};          // for the next change of the state
+  std::atomic<uint64_t> inside_since_ns_{0}; // a step; 0: none
+  std::atomic<void *> armed_{nullptr};       // the context that CUPTI may sample
+  std::atomic<bool> is_running_{false}, is_refused_{false};
   std::atomic<uint64_t> samples_{0}, dropped_{0}, windows_{0}, missed_windows_{0};
 };
 

@@ -6,6 +6,7 @@ and what the outcome is if it cannot. Invariant: CUPTI is not loaded before the 
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from deepcontext.collectors.gpu.torch_profiler import TorchProfilerWatch
 from deepcontext.profiler.format.gpu_metrics import GPU_METRICS
 from deepcontext.profiler.recording.collector import Availability
 from deepcontext.profiler.recording.options import SessionOptions
+from deepcontext.profiler.recording.rank import current_rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +46,10 @@ _NO_NODES = (
     "the driver is not tried, because loading its library as root would make the missing device "
     "nodes ({}); run 'nvidia-smi' and, for /dev/nvidia-uvm, 'nvidia-modprobe -u' once; in a "
     "container, give it the GPU, for example with 'docker run --gpus all'"
+)
+_STALLS_OF_RANKS = (
+    "stalls are not sampled: this is one of {} ranks, whose kernels may wait for each other, and "
+    "sampling lets kernels run one after the other"
 )
 _WAITED_IN_VAIN = "the program used no NVIDIA GPU"
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
@@ -90,6 +96,10 @@ class NvidiaGpu:
         self._options = options
         if not has_nvidia_driver():
             return
+        rank = current_rank()
+        if options.stalls and rank:
+            self._options = options = dataclasses.replace(options, stalls=False)
+            self._collection.note(_STALLS_OF_RANKS.format(rank.of))
         self._torch_profiler.install()
         if _native.gpu_is_driver_running(cuda_driver()):
             self._begin()
