@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import evaluation
+
 ROOT = Path(__file__).resolve().parent.parent
 # Need a browser (tools/setup_browser.sh) or node, which a machine that measures overhead may lack.
 IN_BROWSER = ("web_ui", "page_engine", "page_switches")
@@ -51,6 +53,9 @@ def measure(name: str) -> str:
 
 
 def main(names: list[str]) -> None:
+    if names[:1] == ["evaluation"]:
+        evaluation.main(names[1:])
+        return
     if names:
         for name in names:
             module = importlib.import_module(name)
