@@ -23,15 +23,37 @@ bool isSettingAttribute(const InterpreterFrame *frame) {
   return opcode == STORE_ATTR || opcode == DELETE_ATTR;
 }
 
+/// Whether a function's code can set an attribute by a call, as in setattr(parameter, "grad",
+/// None).
+bool mentionsSetting(const InterpreterFrame *frame) {
+  PyObject *names = frameCode(frame)->co_names;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    for (const char *name :
+         {"setattr", "delattr", "__setattr__", "__delattr__", "__set__", "__delete__"}) {
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), name) == 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Whether a frame only passes a call on, as modes such as torch.set_default_device() do with each
+/// call and each attribute that is set.
+bool isPassingOn(const InterpreterFrame *frame) {
+  return PyUnicode_CompareWithASCIIString(frameCode(frame)->co_name, "__torch_function__") == 0;
+}
+
 /// Other threads' frames do not change, because this thread holds the GIL.
 bool isAnyThreadAtGradients(const std::unordered_set<const PyCodeObject *> &backward) {
   PyThreadState *state = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
   for (; state; state = PyThreadState_Next(state)) {
-    const InterpreterFrame *frame = innermostFrame(state);
-    if (frame && state != PyThreadState_Get() && isSettingAttribute(frame)) {
-      return true;
-    }
-    for (; frame; frame = callerFrame(frame)) {
+    bool may_set = state != PyThreadState_Get();
+    for (auto *frame = innermostFrame(state); frame; frame = callerFrame(frame)) {
+      if (may_set && (isSettingAttribute(frame) || mentionsSetting(frame))) {
+        return true;
+      }
+      may_set = may_set && isPassingOn(frame);
       if (backward.count(frameCode(frame)) > 0) {
         return true;
       }

@@ -24,8 +24,9 @@ struct GradientQuestion {
 /// Reading a gradient while another thread changes it crashes PyTorch 2.13: a backward pass changes
 /// gradients and their reference counts without the GIL, and `parameter.grad = None` releases the
 /// GIL while the gradient is being destroyed. So this reads only when no thread is inside a
-/// backward pass or sets an attribute. No thread can begin either meanwhile, because this runs no
-/// Python code, only getters in C, with garbage collection off. It keeps no reference.
+/// backward pass or sets an attribute, by itself, by a call or through `__torch_function__`. No
+/// thread can begin either meanwhile, because this runs no Python code, only getters in C, with
+/// garbage collection off. It keeps no reference.
 std::optional<std::vector<uintptr_t>> gradientAddresses(PyObject *tensors,
                                                         const GradientQuestion &question);
 

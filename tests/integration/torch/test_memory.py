@@ -392,3 +392,48 @@ deepcontext.stop()
         timeout=250,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("clear", ["parameter.grad = None", "setattr(parameter, 'grad', None)"])
+@pytest.mark.parametrize("mode", ["nullcontext()", "torch.device('cpu')"])
+def test_gradients_that_another_thread_destroys_are_not_read(clear: str, mode: str) -> None:
+    """A device as context makes `__torch_function__` the innermost frame of each such statement."""
+    program = f"""
+import sys
+import threading
+from contextlib import nullcontext
+import torch
+from deepcontext.collectors.torch import memory as torch_memory
+
+def destroy():
+    for parameter in parameters:
+        {clear}
+
+def look():
+    while not over.is_set():
+        torch_memory._gradient_addresses(parameters)
+
+parameters = [torch.nn.Parameter(torch.ones(64)) for _ in range(30)]
+over = threading.Event()
+sys.setswitchinterval(1e-6)
+thread = threading.Thread(target=look)
+thread.start()
+with {mode}:
+    for _ in range(1000):
+        for parameter in parameters:
+            parameter.grad = torch.ones(64)
+        destroy()
+over.set()
+thread.join()
+for parameter in parameters:
+    parameter.grad = torch.ones(64)
+assert len(torch_memory._gradient_addresses(parameters)) == len(parameters)
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
