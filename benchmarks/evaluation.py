@@ -414,11 +414,12 @@ def write_page(results: Results) -> None:
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="run_all.py evaluation", description=__doc__)
     parser.add_argument("--size", choices=("tiny", "paper"), default="tiny")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="0: only where the time lies")
     parser.add_argument(
         "--only", nargs="*", default=[], help="workloads, frameworks, or both as in dlrm/torch"
     )
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of the figures")
+    parser.add_argument("--no-run", action="store_true", help="only print the tables")
     parser.add_argument("--write-page", action="store_true", help="write docs/evaluation.md")
     options = parser.parse_args(arguments)
     programs = [
@@ -426,7 +427,7 @@ def main(arguments: Sequence[str]) -> None:
         for workload, framework in itertools.product(WORKLOADS, MODES)
         if not options.only or {workload, framework, f"{workload}/{framework}"} & {*options.only}
     ]
-    if options.rounds:
+    if not options.no_run:
         measure(programs, options.rounds, options.size, options.results)
     results = Results.load(options.results)
     print("\n".join(table.markdown() for table in tables(results)))
