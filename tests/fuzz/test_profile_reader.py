@@ -152,11 +152,11 @@ def framed(random_: random.Random, body: bytes) -> bytes:
 
 
 @contextmanager
-def limited_memory() -> Iterator[None]:
-    """Let the process grow by MEMORY_BYTES at most; beyond, allocation raises MemoryError."""
+def limited_memory(most_bytes: int = MEMORY_BYTES) -> Iterator[None]:
+    """Let the process grow by so much at most; beyond, allocation raises MemoryError."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
-    allowed = pages * resource.getpagesize() + MEMORY_BYTES
+    allowed = pages * resource.getpagesize() + most_bytes
     resource.setrlimit(resource.RLIMIT_AS, (allowed, before[1]))
     try:
         yield

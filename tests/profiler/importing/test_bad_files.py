@@ -61,6 +61,16 @@ def test_a_value_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "one value is larger than 1 MiB" in refusal(tmp_path / "trace.json", text)
 
 
+@pytest.mark.parametrize(
+    "head",
+    [b'{"$schema": "https://www.speedscope.app/file-format-schema.json", "x": "', b"a;b 1\nc"],
+)
+def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
+    monkeypatch.setattr("deepcontext.profiler.importing.whole_file.MOST_BYTES", 2 << 20)
+    text = head + b"x" * (4 << 20) + b" 1"
+    assert "more than 2 MiB of content" in refusal(tmp_path / "file", text)
+
+
 def test_deep_nesting(tmp_path: Path) -> None:
     text = trace()[:-2] + b', {"ph": "X", "args": ' + b"[" * 200_000 + b"]" * 200_000 + b"}]}"
     assert "nested too deeply" in refusal(tmp_path / "trace.json", text)
@@ -81,6 +91,9 @@ def test_deep_nesting(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "not a profile"),
         (gzip.compress(b"hello", mtime=0), "not a profile"),
         (b"print('hello')\n", "not a profile"),
+        (trace().decode().encode("utf-16"), "not a profile"),
+        (trace().decode().encode("utf-32-be"), "not a profile"),
+        (trace()[:-2] + b", }, {}]}", "expected an event"),
     ],
 )
 def test_files_that_are_no_traces(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -127,6 +140,7 @@ def test_overlapping_events_repeated_ids_and_many_threads(tmp_path: Path) -> Non
     assert profile.metrics["call_duration_ns"].count.sum() == 3050
     assert profile.metrics["launch_count"].total.sum() == 20
     assert profile.trust.counters["events_unknown"] == 1
+    assert len(profile.lanes(profile.exemplars[0])) == 1000 + 1
 
 
 @pytest.mark.parametrize("command", ["report", "analyze", "explain", "import", "view"])

@@ -144,10 +144,10 @@ def test_the_report_names_amd_and_no_machine(
     [
         (json.dumps({"rocprofiler-sdk-tool": [tool()]})[:-30], "damaged content"),
         (json.dumps({"rocprofiler-sdk-tool": []}), "no kernels"),
-        (json.dumps({"rocprofiler-sdk-tool": [5]}), "a record without a field"),
+        (json.dumps({"rocprofiler-sdk-tool": [5]}), "damaged content"),
         (
             json.dumps({"rocprofiler-sdk-tool": [tool() | {"kernel_symbols": [{}]}]}),
-            "without a field",
+            "kernel_id",
         ),
         (CSV.partition("\n")[0] + "\n", "no kernels"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
 import tempfile
 from pathlib import Path
@@ -19,6 +20,7 @@ from deepcontext.profiler.importing.proton import ProtonReader
 from deepcontext.profiler.importing.rocprof import RocprofReader
 from deepcontext.profiler.importing.source_file import SourceFile
 from deepcontext.profiler.importing.speedscope import SpeedscopeReader
+from deepcontext.profiler.importing.whole_file import damaged
 from deepcontext.profiler.importing.xplane import XPlaneReader
 from deepcontext.profiler.model.job.loading import Refused
 from deepcontext.profiler.model.profile import Profile
@@ -43,6 +45,12 @@ READERS: Final[tuple[Reader, ...]] = (
 )
 
 
+# What comes of a field that is missing, or whose value is of another type than the format has.
+_UNEXPECTED: Final = (
+    *(AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError, csv.Error),
+)
+
+
 def load(path: str | os.PathLike[str]) -> Profile:
     """Return the profile of a file: of a profile, or of a file of another tool.
 
@@ -55,7 +63,10 @@ def load(path: str | os.PathLike[str]) -> Profile:
         return Profile.load(path)
     for reader in READERS:
         if reader.recognises(file.head):
-            return _profile(reader.read(file), reader, file)
+            try:
+                return _profile(reader.read(file), reader, file)
+            except _UNEXPECTED as error:
+                raise damaged(file, repr(error)) from error
     try:
         return Profile.from_bytes(file.head, source=str(path))
     except ProfileDataError as error:

@@ -73,7 +73,7 @@ class PprofReader:
                 content_of(file)
             )
             stacks = _stacks(found)
-        except (DecodeError, IndexError, KeyError) as error:
+        except DecodeError as error:
             raise damaged(file, repr(error)) from error
         if not stacks.has_values():
             raise ProfileDataError(

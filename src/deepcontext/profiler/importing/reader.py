@@ -67,5 +67,6 @@ class Reader(Protocol):
 
         Raises:
             ProfileDataError: the file is damaged or not of the format.
+            KeyError, TypeError, ...: a field is missing or of another type (`opening.py`).
         """
         ...

@@ -57,17 +57,11 @@ class RocprofReader:
         """
         if file.head.startswith(_CSV):
             rows = csv.DictReader(io.StringIO(content_of(file).decode("utf-8", "replace")))
-            return _contents(file, _of_table(rows), {"rocprofiler_version": ""})
+            return _contents(file, _of_table(rows), {})
         parts = json_of(file, dict[str, Any]).get("rocprofiler-sdk-tool")
-        try:
-            tools = [_Tool(number, part) for number, part in enumerate(parts)]
-            events = [event for tool in tools for event in tool.events()]
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-            raise ProfileDataError(
-                f"cannot read '{file.path}': a record without a field that rocprofv3 writes ({error!r}); "
-                "record again with rocprofv3 of ROCm 6.2 or later"
-            ) from error
-        return _contents(file, events, {} if not tools else tools[0].facts())
+        tools = [_Tool(number, part) for number, part in enumerate(parts or ())]
+        events = (event for tool in tools for event in tool.events())
+        return _contents(file, events, tools[0].facts() if tools else {})
 
 
 def _contents(file: SourceFile, events: Iterable[Event], facts: dict[str, object]) -> Contents:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.importing.whole_file import damaged, json_of
+from deepcontext.profiler.importing.whole_file import json_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,17 +41,7 @@ class SpeedscopeReader:
             ProfileDataError: the file is damaged or has no values.
         """
         content = json_of(file, dict[str, Any])
-        try:
-            stacks = _stacks(content)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ) as error:
-            raise damaged(file, repr(error)) from error
+        stacks = _stacks(content)
         if not stacks.has_values():
             raise ProfileDataError(
                 f"cannot read '{file.path}': no profile in it has a value above 0 in a unit of time or "

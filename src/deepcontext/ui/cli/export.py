@@ -12,7 +12,7 @@ from deepcontext.ui import export
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.export_tables import export_tables
 from deepcontext.ui.cli.inputs import load_one
-from deepcontext.ui.cli.output import Output, add_force_option
+from deepcontext.ui.cli.output import Output, add_anonymise_option, add_force_option
 from deepcontext.ui.cli.windows import ALL, of_window, window_options
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ exit codes:
         help="file to write, - for standard output (default: the name of the profile, in the "
         "current folder, with the suffix of the format)",
     )
+    add_anonymise_option(parser)
     add_force_option(parser)
     parser.option(
         "--metric",
@@ -69,6 +70,7 @@ exit codes:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
+    from deepcontext.profiler.model.anonymous import anonymised  # noqa: PLC0415
     from deepcontext.ui.export import formats  # noqa: PLC0415
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
 
@@ -80,15 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"format '{arguments.format}' has room for one metric, found {len(metrics)}; choose one"
         )
     if wanted.of_profile is not None:
-        if metrics:
-            raise UserError(
-                f"format '{arguments.format}' holds no chosen metric; leave out --metric"
-            )
-        if arguments.window != ALL:
-            raise UserError(f"format '{arguments.format}' holds whole runs; leave out --window")
+        _refuse_choices(arguments)
     if wanted.of_processes is not None:
         return export_tables(arguments.file, output, wanted, wanted.of_processes)
     profile = of_window(load_one(arguments.file), arguments)
+    if arguments.anonymise:
+        profile = anonymised(profile)
     output.check([arguments.file])
     exported = formats.export(profile, wanted, metrics)
     for notice in exported.notices:
@@ -98,3 +97,16 @@ def run(arguments: argparse.Namespace) -> int:
         size = format_bytes(len(exported.content))
         print(f"written to '{name}', {size}; open it: {wanted.opened_by.format(shlex.quote(name))}")
     return 0
+
+
+def _refuse_choices(arguments: argparse.Namespace) -> None:
+    """Refuse options that a format for whole profiles has no use for."""
+    name = arguments.format
+    if arguments.metric:
+        raise UserError(f"format '{name}' holds no chosen metric; leave out --metric")
+    if arguments.window != ALL:
+        raise UserError(f"format '{name}' holds whole runs; leave out --window")
+    if arguments.anonymise and name == "parquet":
+        raise UserError(
+            f"format '{name}' is made from whole files; export what 'deepcontext import --anonymise' writes"
+        )

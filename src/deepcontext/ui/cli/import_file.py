@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import PROFILE
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.output import Output, add_force_option
+from deepcontext.ui.cli.output import Output, add_anonymise_option, add_force_option
 
 if TYPE_CHECKING:
     import argparse
@@ -36,6 +36,7 @@ examples:
   deepcontext report trace.json.gz
   deepcontext import -o before.dcprof trace.json.gz
   deepcontext diff before.dcprof after.json.gz
+  deepcontext import --anonymise -o shared.dcprof train.dcprof
 
 exit codes:
   0 done, 2 a file is missing, or the output would replace a file that is no profile, 5 a file is
@@ -54,6 +55,7 @@ exit codes:
         help="profile to write, - for standard output (default: the file's name with .dcprof, in the "
         "current folder); only for a single file",
     )
+    add_anonymise_option(parser)
     add_force_option(parser)
     return parser
 
@@ -62,9 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.profiler.importing.opening import load  # noqa: PLC0415
+    from deepcontext.profiler.model.anonymous import anonymised  # noqa: PLC0415
 
     for name, output in _outputs(arguments):
         profile = load(name)
+        if arguments.anonymise:
+            profile = anonymised(profile)
         output.write(profile.to_bytes())
         if not output.is_stdout:
             print(_written(output.name, profile))

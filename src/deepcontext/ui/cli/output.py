@@ -32,6 +32,16 @@ def add_force_option(parser: Parser) -> None:
     )
 
 
+def add_anonymise_option(parser: Parser) -> None:
+    """Add `--anonymise`."""
+    parser.option(
+        "--anonymise",
+        action="store_true",
+        help="write tokens for the program's own folders and files, and for users, hosts, jobs and "
+        "command lines; names of functions, modules and ranges stay",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where a command writes its file.

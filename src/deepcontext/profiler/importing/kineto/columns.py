@@ -365,6 +365,9 @@ def _whole(value: float | str | None) -> int:
 def _product(text: bytes) -> int:
     """Return the product of a list of numbers, `NONE` for anything else."""
     try:
-        return math.prod(int(part) for part in text.strip(b"[] \n").split(b",")) if text else NONE
+        product = (
+            math.prod(int(part) for part in text.strip(b"[] \n").split(b",")) if text else NONE
+        )
     except ValueError:
         return NONE
+    return product if abs(product) < MOST_NS else NONE

@@ -185,6 +185,8 @@ class EventStream:
             if not self._grow():
                 raise self._cut_off("inside an event")
             end = self._end_of_value(self._at)
+        if end == self._at:
+            raise self._wrong("expected an event")
         last = end
         while last - self._at < _BATCH_BYTES:
             place = last

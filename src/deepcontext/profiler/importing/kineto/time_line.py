@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SLOWEST, _AT_RANDOM, _MARKED = 1, 2, 4  # `ExemplarReason`
 _MOST_OF_EACH: Final = 4
+_MOST_THREADS: Final = 1_000
 # Of all kept steps together: 20 bytes each, before compression.
 MOST_SPANS: Final = 2_000_000
 
@@ -86,8 +87,10 @@ def lanes_of(
     """
     lanes = []
     is_shown = (events.kind == Kind.OPERATOR) | (events.kind == Kind.SCOPE)
-    for number, name in enumerate(names):
-        first, last = int(events.first[number]), int(events.first[number + 1])
+    # A view draws no more threads; the largest are kept.
+    largest = np.sort(np.argsort(-np.diff(events.first), kind="stable")[:_MOST_THREADS])
+    for number in largest.tolist():
+        name, first, last = names[number], int(events.first[number]), int(events.first[number + 1])
         mine = first + np.flatnonzero(is_shown[first:last])
         if len(mine):
             begin, end = events.begin[mine] - begin_ns, events.end[mine] - begin_ns

@@ -48,7 +48,7 @@ class NsightSystemsReader:
             with closing(sqlite3.connect(address, uri=True)) as opened:
                 opened.text_factory = lambda text: text.decode("utf-8", "replace")
                 return contents_of(opened, file.path)
-        except (sqlite3.Error, OverflowError) as error:
+        except sqlite3.Error as error:
             raise ProfileDataError(
                 f"cannot read '{file.path}': damaged database ({error}); export again with "
                 "'nsys export --type sqlite'"

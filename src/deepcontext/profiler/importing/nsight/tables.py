@@ -78,7 +78,8 @@ class Tables:
             for (name,) in found.fetchall()
             if name in _READ
         }
-        self.strings: dict[Any, str] = dict(self.rows("StringIds", "id", "value"))
+        texts = self.rows("StringIds", "id", "value")
+        self.strings = {number: text for number, text in texts if isinstance(text, str)}
         firsts = [next(self.rows(table, "min(start)"))[0] for table in _WITH_TIMES if table in self]
         self.origin_ns = min((each for each in firsts if isinstance(each, int)), default=0)
 
