@@ -12,7 +12,12 @@ from deepcontext.profiler.importing.kineto.backward import Links
 from deepcontext.profiler.importing.kineto.columns import Columns, Kind
 from deepcontext.profiler.importing.kineto.device import Work, device_section, measure_calls
 from deepcontext.profiler.importing.kineto.event_stream import EventStream
-from deepcontext.profiler.importing.kineto.measures import Covered, exclusive, host_times
+from deepcontext.profiler.importing.kineto.measures import (
+    Covered,
+    exclusive,
+    host_times,
+    parts,
+)
 from deepcontext.profiler.importing.kineto.memory import Memory
 from deepcontext.profiler.importing.kineto.nesting import Nesting, sorted_events
 from deepcontext.profiler.importing.kineto.said import Said, run_of, vendor_of
@@ -78,6 +83,7 @@ def contents_from(columns: Columns, facts: dict[str, object], said: SaysWhatWasR
     steps = Steps(columns.steps, begin_ns)
     builder.cut_into(steps.windows())
     work = Work(columns, events, nested, builder)
+    events.link = events.external = links.forward = np.zeros(0, np.int64)  # no longer needed
     times = host_times(events, nested)
     _measure(events, nested, times, builder, begin_ns)
     measure_calls(work, columns, events, nested, builder, begin_ns)
@@ -120,14 +126,16 @@ def _measure(
     events: Events, nested: Nested, times: HostTimes, builder: TreeBuilder, begin_ns: int
 ) -> None:
     """Add the times of operators, scopes and Python functions."""
-    node, end = nested.node.astype(np.int64), events.end - begin_ns
-    is_operator, is_scope = events.kind == Kind.OPERATOR, events.kind == Kind.SCOPE
-    called = is_operator | is_scope
-    duration = events.end - events.begin
-    builder.add(CALL_DURATION_NS, node[called], duration[called], end[called])
-    inside = is_operator | ((events.kind == Kind.PYTHON) & ~times.outside & (times.own > 0))
-    builder.add(HOST_TIME_NS, node[inside], times.own[inside], end[inside])
-    builder.add(HOST_TIME_NS, node[is_scope], times.in_scope[is_scope], end[is_scope])
+    for part in parts(len(events)):
+        kind, node, end = events.kind[part], nested.node[part], events.end[part] - begin_ns
+        own, in_scope = times.own[part], times.in_scope[part]
+        is_operator, is_scope = kind == Kind.OPERATOR, kind == Kind.SCOPE
+        called = is_operator | is_scope
+        duration = events.end[part] - events.begin[part]
+        builder.add(CALL_DURATION_NS, node[called], duration[called], end[called])
+        inside = is_operator | ((kind == Kind.PYTHON) & ~times.outside[part] & (own > 0))
+        builder.add(HOST_TIME_NS, node[inside], own[inside], end[inside])
+        builder.add(HOST_TIME_NS, node[is_scope], in_scope[is_scope], end[is_scope])
     _measure_outside(events, nested, times, builder, begin_ns)
 
 
@@ -136,25 +144,28 @@ def _measure_outside(
 ) -> None:
     """Add the time outside operators; functions that are open for long are divided at the windows."""
     is_call = events.kind == Kind.CALL
-    chosen = times.outside & ~is_call
-    node = nested.node.astype(np.int64)
-    begin, end = events.begin - begin_ns, nested.end - begin_ns
     waits = _waits_for_backward(events)
     elsewhere = _engine(events, nested, begin_ns)
-    after = -_FOREVER
-    for edge in [*builder.window_ends(), _FOREVER]:
-        first, last = np.maximum(begin, after), np.minimum(end, edge)
-        last = np.maximum(first, last)
-        own = exclusive(np.where(is_call, 0, last - first), nested)
+    after = -abs(begin_ns)  # before all events
+    for edge in [*builder.window_ends(), _FOREVER - abs(begin_ns)]:
+        inside = np.minimum(nested.end, edge + begin_ns)
+        inside -= np.maximum(events.begin, after + begin_ns)
+        inside[is_call | (inside < 0)] = 0
+        own = exclusive(inside, nested)
         # The operators of a backward pass on another thread are counted at their forward operators.
-        own[waits] -= np.minimum(own[waits], elsewhere.within(first[waits], last[waits]))
-        has = chosen & (own > 0)
-        builder.add(TRACED_TIME_NS, node[has], own[has], np.full(int(has.sum()), edge, np.int64))
+        first = np.maximum(events.begin[waits] - begin_ns, after)
+        own[waits] -= np.minimum(own[waits], elsewhere.within(first, first + inside[waits]))
+        for part in parts(len(events)):
+            has = part.start + np.flatnonzero(
+                times.outside[part] & ~is_call[part] & (own[part] > 0)
+            )
+            builder.add(TRACED_TIME_NS, nested.node[has], own[has], np.full(len(has), edge))
         after = edge
     # Calls outside of everything: the thread's own time.
     alone = np.flatnonzero(is_call & (nested.parent < 0))
-    above = builder.parents()[node[alone]]
-    builder.add(TRACED_TIME_NS, above, (end - begin)[alone], end[alone])
+    above = builder.parents()[nested.node[alone]]
+    end = nested.end[alone]
+    builder.add(TRACED_TIME_NS, above, end - events.begin[alone], end - begin_ns)
 
 
 def _waits_for_backward(events: Events) -> Ints:

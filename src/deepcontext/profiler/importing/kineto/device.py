@@ -77,6 +77,7 @@ class Work:
         begin, end: ns.
         node: node of each kernel, copy or memset.
         launch: index of the launching call among the events; `NONE`.
+        early: records without a launch whose number is below that of the file's first call.
         counts: what became of the records.
     """
 
@@ -92,6 +93,7 @@ class Work:
         self.stream = np.array(device.stream, np.int64)
         self.counts = DeviceCounts()
         self.launch = self._launches()
+        self.early = self._launched_before()
         self.node = self._nodes()
 
     def __len__(self) -> int:
@@ -105,7 +107,7 @@ class Work:
         self.counts.matched = int((found != NONE).sum())
         return np.where(found == NONE, NONE, calls[found] if len(calls) else NONE)
 
-    def launched_before(self) -> int:
+    def _launched_before(self) -> int:
         """Return how many records without a launch have a number below that of the file's first call."""
         events = self._events
         calls = events.link[(events.kind == Kind.CALL) & (events.link > 0)]

@@ -14,6 +14,8 @@ import numpy as np
 from deepcontext.profiler.importing.kineto.columns import NONE, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from deepcontext.profiler.importing.kineto.nesting import Events, Nested
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
-_TIMED: Final = (Kind.OPERATOR, Kind.SCOPE, Kind.PYTHON)
+_AT_ONCE: Final = 1 << 18
 
 
 @dataclass(slots=True)
@@ -41,26 +43,35 @@ class HostTimes:
 
 def host_times(events: Events, nested: Nested) -> HostTimes:
     """Return the times of the events."""
-    is_call = events.kind == Kind.CALL
     duration = nested.end - events.begin
-    own = exclusive(np.where(is_call, 0, duration), nested)
     is_operator = events.kind == Kind.OPERATOR
     outside = ~is_operator & (_nearest(nested.parent, is_operator) == NONE)
     measured = is_operator | (events.kind == Kind.SCOPE)
     around = _nearest(nested.parent, measured)
-    inside = np.flatnonzero(measured & (around != NONE))
-    covered = np.bincount(around[inside], weights=duration[inside], minlength=len(events))
-    in_scope = np.maximum(duration - covered.astype(np.int64), 0)
-    return HostTimes(own, outside, in_scope)
+    around[~measured] = NONE
+    in_scope = _without(duration, around)
+    duration[events.kind == Kind.CALL] = 0
+    return HostTimes(exclusive(duration, nested), outside, in_scope)
 
 
 def exclusive(inclusive: Ints, nested: Nested) -> Ints:
     """Return values without those of the events directly inside; never negative, shape (events,)."""
-    inside = np.flatnonzero(nested.parent != NONE)
-    covered = np.bincount(
-        nested.parent[inside], weights=inclusive[inside], minlength=len(inclusive)
-    )
-    return np.maximum(inclusive - covered.astype(np.int64), 0)
+    return _without(inclusive, nested.parent)
+
+
+def _without(inclusive: Ints, parent: npt.NDArray[np.int32]) -> Ints:
+    result = inclusive.copy()
+    for part in parts(len(inclusive)):
+        inside = part.start + np.flatnonzero(parent[part] != NONE)
+        np.subtract.at(result, parent[inside], inclusive[inside])
+    np.maximum(result, 0, out=result)
+    return result
+
+
+def parts(count: int) -> Iterator[slice]:
+    """Yield parts of so many events: what is computed of all at once takes much memory."""
+    for start in range(0, count, _AT_ONCE):
+        yield slice(start, min(start + _AT_ONCE, count))
 
 
 def _nearest(parent: npt.NDArray[np.int32], mask: Mask) -> npt.NDArray[np.int32]:

@@ -91,15 +91,17 @@ def sorted_events(columns: Columns) -> Events:
     kinds = np.array([kind for kind, _ in columns.names], np.int8)
     order_of = np.array([_ORDER[kind] for kind, _ in columns.names], np.int8)
     threads = _ordered_threads(columns)
-    size = sum(len(each.codes) // 3 for each in columns.threads.values())
-    joined: list[npt.NDArray[Any]] = [np.empty(size, each) for each in _TYPES]
+    found: list[list[npt.NDArray[Any]]] = [[np.empty(0, each)] for each in _TYPES]
     first = [0]
     for thread in threads:
         part = _sorted(columns, columns.threads.pop(thread), order_of)
         first.append(first[-1] + len(part[0]))
-        for column, values in zip(joined, part, strict=True):
-            column[first[-2] : first[-1]] = values
-    joined = [column[: first[-1]] for column in joined]
+        for column, values in zip(found, part, strict=True):
+            column.append(values)
+    # Column by column, so that one is in memory twice.
+    joined: list[npt.NDArray[Any]] = []
+    while found:
+        joined.append(np.concatenate(found.pop(0)))
     begin, end, what, link, external, is_backward = joined
     return Events(
         begin,
@@ -122,15 +124,19 @@ def _sorted(
     codes = np.frombuffer(thread.codes, np.int64).reshape(-1, 3)
     origin = columns.origin_ns or 0
     # Whole us of the year 2023 times 1,000 would not fit the 53 bits of a float: subtract first.
-    begin = (times[:, 0] - origin // 1000) * 1000 - origin % 1000
+    begin = times[:, 0] - origin // 1000
+    begin *= 1000
+    begin -= origin % 1000
     duration = times[:, 1] * 1000
     with np.errstate(invalid="ignore"):
         usable = (np.abs(begin) < MOST_NS) & (duration >= 0) & (duration < MOST_NS)
     if not usable.all():
         columns.counts["without_times"] += int(len(usable) - usable.sum())
         begin, duration, codes = begin[usable], duration[usable], codes[usable]
-    begins, durations = np.rint(begin).astype(np.int64), np.rint(duration).astype(np.int64)
-    del begin, duration
+    begins = np.rint(begin, out=begin).astype(np.int64)
+    del begin
+    durations = np.rint(duration, out=duration).astype(np.int64)
+    del duration
     what = (codes[:, 0] >> 1).astype(np.int32)
     order = np.lexsort((order_of[what], -durations, begins))
     begins = begins[order]

@@ -219,7 +219,7 @@ class Said:
     def _notes(self, events: Events, work: Work) -> list[str]:
         notes = []
         if work.counts.unmatched > _TOLERATED_SHARE * len(work):
-            early = work.launched_before()
+            early = work.early
             when = f" ({early:,} were launched before the trace began)" if early else ""
             notes.append(
                 f"{work.counts.unmatched:,} of {len(work):,} kernels, copies and memsets have no launch in "
