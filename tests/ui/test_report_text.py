@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import os
 import re
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
@@ -223,12 +229,30 @@ def test_a_launcher_without_operators_says_where_deepcontext_belongs(
     assert "torchrun --nproc-per-node N -m deepcontext profile train.py" in text
 
 
-def test_a_snapshot_without_operators_is_reported_as_a_snapshot(make_profile: Any) -> None:
+def _ended_child() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        return process.pid
+
+
+@pytest.mark.parametrize(
+    ("process", "said"),
+    [
+        (RunInfo(), "This is a snapshot, written while the program ran. If the program has ended,"),
+        (RunInfo(pid=os.getpid(), pid_space=pid_space()), "! The program still runs,"),
+        (RunInfo(pid=_ended_child(), pid_space=pid_space()), "! The program ended without an exit"),
+    ],
+    ids=["of another machine", "runs", "ended"],
+)
+def test_a_snapshot_without_operators_says_what_is_known_of_the_program(
+    make_profile: Any, process: RunInfo, said: str
+) -> None:
     trust = TrustReport((CollectorReport("torch", Status.RAN, ""),))
-    run = RunInfo(script="train.py", exit_reason="snapshot")
+    run = dataclasses.replace(
+        process, script="train.py", exit_reason="snapshot", start_unix_ns=time.time_ns()
+    )
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust, run=run)
     text = " ".join(_text(profile).split())
-    assert "This is a snapshot, written while the program ran." in text
+    assert said in text
     assert "--snapshot-interval" in text
 
 

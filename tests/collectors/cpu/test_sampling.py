@@ -121,6 +121,37 @@ deepcontext.stop()
     assert main.sampled.cpu_ns > 0.25e9
 
 
+def test_waits_for_the_profilers_own_start_are_not_the_users(tmp_path: Path) -> None:
+    (tmp_path / "framework.py").write_text("", encoding="utf-8")
+    program = """
+from deepcontext import _native
+from deepcontext.profiler.recording.import_hook import ImportHook
+import time
+
+def start_collectors():
+    end = _native.sampler_counts()["rounds"] + 50
+    while _native.sampler_counts()["rounds"] < end:
+        time.sleep(0.001)
+
+ImportHook("framework", start_collectors, print).install()
+import framework
+"""
+    done = profiled(tmp_path, program, "-q", "--cpu-rate", "1000")
+    assert (done.stdout, done.stderr) == ("", "")
+    (line,) = [
+        number for number, text in enumerate(program.splitlines(), 1) if text == "import framework"
+    ]
+    found = account(done.profile)
+    assert found is not None
+    assert not [
+        place
+        for place in found.lines
+        if place.frame and place.frame.line == line and place.of(Cause.LOCK)
+    ]
+    (imported,) = [place for place in found.imports if place.frame and place.frame.line == line]
+    assert imported.time_ns > 10e6
+
+
 def test_the_run_ends_where_its_charged_time_ends(tmp_path: Path) -> None:
     """What the profiler waits for while it stops, such as the GIL, is no part of the run."""
     program = """

@@ -65,6 +65,12 @@ def test_code_from_a_string_is_no_import(make_profile: MakeProfile) -> None:
     assert found == SetupTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
 
 
+def test_the_start_of_the_profiler_counts_as_an_import(make_profile: MakeProfile) -> None:
+    start = Frame(FrameKind.MARKER, "deepcontext: start")
+    found = _of(make_profile, [ROOT, MAIN, SCRIPT, start], {2: 5, 3: 100})
+    assert found == SetupTime(elapsed_ns=105, importing_ns=100, compiling_ns=0)
+
+
 def test_an_import_below_a_compiler_is_compiling(make_profile: MakeProfile) -> None:
     found = _of(make_profile, [ROOT, MAIN, SCRIPT, COMPILING, IMPORTED], {3: 10, 4: 20})
     assert found == SetupTime(elapsed_ns=30, importing_ns=0, compiling_ns=30)

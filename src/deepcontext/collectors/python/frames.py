@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.options import SessionOptions
 
 _PACKAGE = str(Path(__file__).parents[2])  # as in co_filename: symbolic links not resolved
+# In which the program waits for the start of the session, or of the collectors of a framework that it
+# has imported.
+_STARTING = (
+    ("import_hook.py", "ImportHook._call_back"),
+    ("launch/bootstrap.py", "begin"),
+    ("session_manager.py", "SessionManager.start"),
+)
+_STARTING_MARKER = "deepcontext: start"
 # What children of a run import first, see `run_directory.py`.
 
 
@@ -58,6 +66,9 @@ class PythonFrames:
         availability = self.probe()
         if not availability.available:
             raise EnvironmentProblem(availability.reason)
+        for file, function in _STARTING:
+            path = f"{_PACKAGE}/profiler/recording/{file}"
+            _native.add_code_rule("exact", path, function, "folded", _STARTING_MARKER)
         _native.add_code_rule("prefix", _PACKAGE, "", "scope_plumbing", "")
         _native.add_code_rule("suffix", "/contextlib.py", "", "scope_plumbing", "")
         _native.add_code_rule("prefix", "<frozen importlib", "", "hidden", "")

@@ -30,6 +30,8 @@ _COMPILING: Final = frozenset({
     "jax: lowering",
     "jax: compiling",
 })
+# What the profiler adds to the start of the program and to the import of a framework.
+_STARTING: Final = frozenset({"deepcontext: start"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,12 @@ def importing(profile: Profile) -> Mask:
     """Return for each node whether a library's module body runs there, without deeper user lines.
 
     The outermost module body is the program, even if it belongs to a library (`python -m pytest`).
-    Code from a string is no module.
+    Code from a string is no module. The start of the profiler itself counts as an import.
     """
     tree, frames = profile.tree, profile.frames
     is_user = profile.is_user_code()[tree.frame]
     body = (frames.is_module_body() & ~frames.is_from_string())[tree.frame]
-    imported = body & ~is_user & tree.below(body)
+    imported = (body & ~is_user & tree.below(body)) | _named(profile, _STARTING)
     nearest = tree.nearest(imported | is_user)
     return np.asarray((nearest != NO_NODE) & imported[nearest])
 

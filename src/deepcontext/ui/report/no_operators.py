@@ -12,6 +12,7 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.still_running import is_running
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.measures import default_metric
 
@@ -35,6 +36,15 @@ _LAUNCHER_ADVICE: Final = (
     "launch, so that each process writes its profile: torchrun --nproc-per-node N -m deepcontext "
     "profile train.py"
 )
+_MORE_OFTEN: Final = "a shorter --snapshot-interval writes more often"
+# By whether the program still runs.
+_SNAPSHOT: Final = {
+    True: f"The program still runs, and this is its last snapshot; {_MORE_OFTEN}.",
+    False: "The program ended without an exit (a signal, os._exit, abort, exec), and this is its last "
+    f"snapshot; {_MORE_OFTEN}.",
+    None: "This is a snapshot, written while the program ran. If the program has ended, it ended "
+    f"without an exit (a signal, os._exit, abort, exec); {_MORE_OFTEN}.",
+}
 
 
 def notes(profile: Profile) -> tuple[str, ...]:
@@ -59,11 +69,7 @@ def notes(profile: Profile) -> tuple[str, ...]:
     if any(status.get(name) is Status.UNAVAILABLE for name in _FRAMEWORKS):
         found.append("Run 'deepcontext doctor' to see what can be measured on this machine.")
     if profile.run.exit_reason == "snapshot":
-        found.append(
-            "This is a snapshot, written while the program ran. If the program has ended, it ended "
-            "without an exit (a signal, os._exit, abort, exec); a shorter --snapshot-interval "
-            "writes more often."
-        )
+        found.append(_SNAPSHOT[is_running(profile.run)])
     elif not _has_values(profile):
         found.append(
             "There is nothing to show: the program called no operator of PyTorch or JAX, and "
