@@ -170,6 +170,16 @@ def test_summary_has_the_device_time_as_a_tree(profile: deepcontext.Profile) -> 
     assert len(text.splitlines()) <= 36  # three tables of at most five lines, and the tree
 
 
+def test_summary_of_one_launch_is_in_the_singular() -> None:
+    ready = jax.block_until_ready(np.ones((64, 64), np.float32))
+    jax.clear_caches()
+    deepcontext.start(jax_exact=True)
+    shaped(ready).block_until_ready()
+    file = io.StringIO()
+    render_summary(deepcontext.stop(), console=Console(file=file, width=100), path=None)
+    assert " in 1 launch of 1 jitted function; " in re.sub(r"\s+", " ", file.getvalue())
+
+
 def test_report_for_programs_has_every_documented_key_and_the_same_numbers(
     profile: deepcontext.Profile,
 ) -> None:

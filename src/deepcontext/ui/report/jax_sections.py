@@ -53,9 +53,11 @@ def print_jax_summary(layout: TextLayout, view: View) -> None:
     device = replace(
         view, metric=jax_programs.device_metric(view.profile), limit=_SUMMARY_ROWS // 2
     )
+    times = view.text_of(launches, Unit.COUNT)
     layout.prose(
-        f"on the device: {view.time(total)} in {view.text_of(launches, Unit.COUNT)} launches of "
-        f"{format_count(len(functions))} jitted functions{view.each}; {jax.accounting_text(view)}",
+        f"on the device: {view.time(total)} in {times} {'launch' if times == '1' else 'launches'} of "
+        f"{format_count(len(functions))} jitted function{'' if len(functions) == 1 else 's'}"
+        f"{view.each}; {jax.accounting_text(view)}",
         "bold",
         indent="",
     )
