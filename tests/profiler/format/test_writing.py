@@ -114,6 +114,19 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(
     assert files(tmp_path) == ["letter"]
 
 
+def test_a_refusal_by_the_programs_own_code_is_given_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Audit hooks raise exceptions without a number of the operating system."""
+
+    def refuse(_: int) -> None:
+        raise PermissionError("not in this sandbox")
+
+    monkeypatch.setattr(own_os.os, "fsync", refuse)
+    with pytest.raises(EnvironmentProblem, match=r"letter': not in this sandbox; .*audit hook"):
+        writing.write(NEW, tmp_path / "letter", LETTER)
+
+
 def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "letter", tmp_path / "latest"

@@ -16,6 +16,7 @@ from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
 
 if TYPE_CHECKING:
     from tests.conftest import MakeProfile
@@ -111,6 +112,18 @@ def test_what_follows_from_a_profile_is_computed_once_for_each_profile_and_key(
     assert [ask(profile, "a"), ask(profile, "a"), ask(profile, "b")] == ["a 1", "a 1", "b 2"]
     other = dataclasses.replace(profile, source="another")
     assert ask(other, "a") == "a 3"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_user"),
+    [("import train", True), ("from multiprocessing.spawn import spawn_main; spawn_main()", False)],
+)
+def test_the_code_of_a_command_is_of_the_user_but_not_that_of_multiprocessing(
+    make_profile: MakeProfile, *, code: str, is_user: bool
+) -> None:
+    run = RunInfo(command=("python", "-c", code))
+    profile = make_profile([0, 0], [ROOT, _body("<string>")], run=run)
+    assert profile.is_user_code().tolist() == [False, is_user]
 
 
 def _body(file: str) -> Frame:

@@ -65,6 +65,13 @@ def test_code_from_a_string_is_no_import(make_profile: MakeProfile) -> None:
     assert found == SetupTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
 
 
+def test_a_program_from_a_string_imports(make_profile: MakeProfile) -> None:
+    """As `python -c` does, and children of `multiprocessing`."""
+    program = Frame(FrameKind.PYTHON, "<module>", "<string>", 1)
+    found = _of(make_profile, [ROOT, MAIN, program, IMPORTED], {2: 5, 3: 100})
+    assert found == SetupTime(elapsed_ns=105, importing_ns=100, compiling_ns=0)
+
+
 def test_the_start_of_the_profiler_counts_as_an_import(make_profile: MakeProfile) -> None:
     start = Frame(FrameKind.MARKER, "deepcontext: start")
     found = _of(make_profile, [ROOT, MAIN, SCRIPT, start], {2: 5, 3: 100})

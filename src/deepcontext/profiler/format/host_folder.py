@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.write_errors import explained
 
 try:
     import fcntl
@@ -75,7 +76,7 @@ def join(run: Path, writer: Writer, content: Content) -> Path:
         UserError: a file or another folder has this name, or the folder may not be written.
         EnvironmentProblem: the machine fails to write there.
     """
-    with run_directory.explained(run):
+    with explained(run):
         folder = Path(os.path.realpath(run))
         if not run_directory.is_run(folder):
             with _new(folder, folder.parent, content) as new:

@@ -24,10 +24,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.errors import UserError
+from deepcontext.profiler.format.write_errors import explained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 SUFFIX: Final = ".dcrun"
 _ALL: Final = "all"
@@ -105,22 +106,6 @@ def create(
             with contextlib.suppress(OSError):  # the user keeps files there
                 path.rmdir()
             raise
-
-
-@contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn errors of the file system into those of deepcontext."""
-    try:
-        yield
-    except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
-        raise UserError(
-            f"cannot write '{path}': {error.strerror}; choose a folder that exists and may be "
-            "written to"
-        ) from error
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"cannot write '{path}': {error.strerror}; free some space, or choose another disk"
-        ) from error
 
 
 def launch_folder(run: Path) -> Path:

@@ -9,15 +9,15 @@ only.
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.errors import UserError
 from deepcontext.profiler.format import own_os, schema
 from deepcontext.profiler.format.own_os import os
+from deepcontext.profiler.format.write_errors import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,20 +26,6 @@ HEAD_BYTES: Final = 65_536
 _MOST_LINKS: Final = 40
 _STANDARD_ERROR: Final = 2
 _OWNERS: Final = 0o600
-# Errors that another path avoids; all others are failures of the machine.
-_REQUEST_ERRORS: Final = frozenset({
-    errno.EACCES,
-    errno.EBADF,
-    errno.EINVAL,
-    errno.EISDIR,
-    errno.ELOOP,
-    errno.ENAMETOOLONG,
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.ENXIO,
-    errno.EPERM,
-    errno.EROFS,
-})
 _numbers = itertools.count(1)
 
 
@@ -85,7 +71,7 @@ def check(path: str | os.PathLike[str], kind: FileKind, *, force: bool = False) 
         UserError: its folder does not exist or may not be written to.
         EnvironmentProblem: the machine fails to write there.
     """
-    with _explained(path):
+    with explained(path):
         if descriptor_of(path) is not None:
             return
         target = os.path.realpath(os.fsdecode(path))
@@ -111,7 +97,7 @@ def write(
         EnvironmentProblem: the machine failed to write, for example on a full disk.
         BrokenPipeError: nobody reads the pipe any more.
     """
-    with _explained(path):
+    with explained(path):
         descriptor = descriptor_of(path)
         if descriptor is not None:
             with _standard_streams_left_alone():
@@ -264,24 +250,3 @@ def _take_over(temporary: str, replaced: os.stat_result) -> None:
         with contextlib.suppress(OSError):
             os.chown(temporary, replaced.st_uid, replaced.st_gid)
     os.chmod(temporary, replaced.st_mode & 0o777)
-
-
-@contextlib.contextmanager
-def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors of the operating system into those of deepcontext, without temporary names."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if error.errno in _REQUEST_ERRORS:
-            raise UserError(
-                f"cannot write '{os.fsdecode(path)}': {error.strerror}; choose a folder that "
-                "exists and may be written to"
-            ) from error
-        raise EnvironmentProblem(
-            f"cannot write '{os.fsdecode(path)}': {error.strerror}; free some space, or choose "
-            "another disk"
-        ) from error
-    except ValueError as error:  # a null character
-        raise UserError(f"cannot write {os.fsdecode(path)!r}: {error}; name a file") from error

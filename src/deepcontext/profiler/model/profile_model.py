@@ -178,7 +178,8 @@ class ProfileModel:
         """Return whether each frame is the user's code, computed once, read-only, shape (frames,).
 
         Code from a string is, where no other Python code called it (`python -c`), and where the user's
-        code runs it (`exec`, as notebooks do), but not the functions that libraries generate.
+        code runs it (`exec`, as notebooks do), but not the functions that libraries generate, nor what
+        `multiprocessing` passes to its processes.
         """
 
         def compute() -> npt.NDArray[np.bool_]:
@@ -190,7 +191,7 @@ class ProfileModel:
             typed = from_string[tree.frame]
             body = typed & self.frames.is_module_body()[tree.frame]
             caller = tree.nearest(is_python)[tree.parent]
-            is_run = typed & (caller == NO_NODE)
+            is_run = typed & (caller == NO_NODE) & (not self.run.is_of_multiprocessing)
             while True:
                 files = self.frames.file[tree.frame[is_run]]
                 is_user = is_user | (from_string & np.isin(self.frames.file, files))

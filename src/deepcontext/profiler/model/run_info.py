@@ -83,6 +83,11 @@ class RunInfo:
     pid_space: str = ""
 
     @property
+    def is_of_multiprocessing(self) -> bool:
+        """Return whether `multiprocessing` started the interpreter, with code of its own."""
+        return any(word.startswith("from multiprocessing.") for word in self.command)
+
+    @property
     def shown_command(self) -> str:
         """Return the command without the interpreter's folder, and only the beginning of long code."""
         words = [PurePath(word).name if not n else word for n, word in enumerate(self.command)]

@@ -83,8 +83,9 @@ def importing(profile: Profile) -> Mask:
     """
     tree, frames = profile.tree, profile.frames
     is_user = profile.is_user_code()[tree.frame]
-    body = (frames.is_module_body() & ~frames.is_from_string())[tree.frame]
-    imported = (body & ~is_user & tree.below(body)) | _named(profile, _STARTING)
+    body = frames.is_module_body()[tree.frame]
+    is_module = body & ~frames.is_from_string()[tree.frame]
+    imported = (is_module & ~is_user & tree.below(body)) | _named(profile, _STARTING)
     nearest = tree.nearest(imported | is_user)
     return np.asarray((nearest != NO_NODE) & imported[nearest])
 
