@@ -27,19 +27,21 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 65_536
 _TOLERATED_SHARE: Final = 0.001
+_LATE_NS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SaidOfEvents:
+class Said:
     """What is said of a file with events of hosts and devices.
 
     Attributes:
         producer: the tool that wrote the file, with its version.
-        vendor: of the devices, in lower case.
+        vendor: of the devices, in lower case; "" for unknown.
         columns: the events.
-        lacks: what the file does not have and why that matters, by the name of the part.
+        lacks: what the file may not have and why that matters, by the name of the part.
         notes: what a reader must know before trusting the figures.
         details: further facts by name.
+        of_parts: facts about parts that the file has, by the name of the part.
     """
 
     producer: str
@@ -48,52 +50,78 @@ class SaidOfEvents:
     lacks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)
+    of_parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def reading(
         self, events: Events, links: Links, work: Work, *, steps_kept: int, steps_too_large: int
     ) -> Reading:
         """Return what was in the file."""
-        matched, unmatched = work.counts.matched, work.counts.unmatched
-        counts = {
-            "events_read": self.columns.counts["read"],
-            "operators": int((events.kind == Kind.OPERATOR).sum()),
-            "scopes": int((events.kind == Kind.SCOPE).sum()),
-            "device_records": len(work),
-            "launches_matched": matched,
-            "launches_unmatched": unmatched,
+        of = {kind: int((events.kind == kind).sum()) for kind in Kind}
+        columns, unmatched = self.columns, work.counts.unmatched
+        matched = work.counts.matched + work.counts.by_operator
+        backward = {
             "backward_links_found": links.counts.linked,
-            "events_without_times": self.columns.counts["without_times"],
+            "backward_links_missed": links.counts.unlinked,
         }
-        lacking = [CollectorReport(name, Status.OFF, why) for name, why in self.lacks.items()]
-        records = {
-            "records": f"{len(work):,}",
-            "matched": f"{matched:,}",
-            "unmatched": f"{unmatched:,}",
+        device = {"records": len(work), "matched": matched, "unmatched": unmatched}
+        parts = {
+            "python": {"functions": of[Kind.PYTHON]},
+            "torch": {"operators": of[Kind.OPERATOR], **backward},
+            "memory": {"events": len(columns.memory)},
+            self.vendor or "gpu": device | {"graph_launched": work.counts.graph},
         }
-        device = CollectorReport(self.vendor, Status.RAN, details=records)
-        details = dict(self.details) | {"steps_kept": str(steps_kept)}
-        if steps_too_large:
-            details["steps_too_large_for_the_time_line"] = str(steps_too_large)
         return Reading(
             self.producer,
-            counts,
-            (device, *lacking) if len(work) else tuple(lacking),
+            {
+                "events_read": columns.counts["read"],
+                "operators": of[Kind.OPERATOR],
+                "scopes": of[Kind.SCOPE],
+                "device_records": len(work),
+                "launches_matched": matched,
+                "launches_unmatched": unmatched,
+                **backward,
+                "events_unknown": columns.counts["unknown"],
+                "events_without_times": columns.counts["without_times"],
+            },
+            tuple(self._parts(parts)),
             (*self._notes(events, work), *self.notes),
-            details,
+            {
+                **self.details,
+                "unknown": ", ".join(f"{what} ({n:,})" for what, n in columns.unknown.items()),
+                "profiler_overhead_ns": str(columns.overhead_ns or ""),
+                "steps_too_large_for_the_time_line": str(steps_too_large or ""),
+                "steps_kept": str(steps_kept),
+            },
         )
 
-    def _notes(self, events: Events, work: Work) -> list[str]:
-        notes, count = [], work.counts.unmatched
-        has_calls = bool((events.kind == Kind.CALL).any())
-        if has_calls and count > _TOLERATED_SHARE * len(work):
-            notes.append(
-                f"{count:,} of {len(work):,} kernels, copies and memsets have no launch in the file (the "
-                "call was made before the recording or cut away): they are shown as "
-                "'GPU work of unknown origin'"
+    def _parts(self, parts: Mapping[str, Mapping[str, int]]) -> Iterator[CollectorReport]:
+        """Yield the parts that the file has, whose first figure is above 0, and those that it lacks."""
+        has = {name: figures for name, figures in parts.items() if next(iter(figures.values()))}
+        for name, figures in has.items():
+            details = {key: f"{figure:,}" for key, figure in figures.items() if figure}
+            yield CollectorReport(
+                name, Status.RAN, details=details | dict(self.of_parts.get(name, {}))
+            )
+        for name, why in self.lacks.items():
+            if name not in has:
+                yield CollectorReport(name, Status.OFF, why)
+
+    def _notes(self, events: Events, work: Work) -> Iterator[str]:
+        count = work.counts.unmatched
+        if count > _TOLERATED_SHARE * len(work):
+            early = f" ({work.early:,} were launched before the trace began)" if work.early else ""
+            yield (
+                f"{count:,} of {len(work):,} kernels, copies and memsets have no launch in the file{early}: "
+                "they are shown as 'GPU work of unknown origin'"
+            )
+        if len(work) and len(events) and work.end.max() > events.end.max() + _LATE_NS:
+            late = int(work.end.max() - events.end.max())
+            yield (
+                f"the devices worked for {late / 1e6:,.1f} ms after the file's last event of the host: the "
+                "elapsed time is the host's"
             )
         if without := self.columns.counts["without_times"]:
-            notes.append(f"{without:,} events have no usable times and are left out")
-        return notes
+            yield f"{without:,} events have no usable times and are left out"
 
 
 def in_batches(events: Iterable[Event]) -> Iterator[list[Event]]:

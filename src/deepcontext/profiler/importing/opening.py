@@ -134,7 +134,7 @@ def _profile(contents: Contents, reader: Reader, file: SourceFile) -> Profile:
         Status.RAN,
         details={"file": file.path.name, "format": reader.name, "producer": reading.producer}
         | {name: f"{count:,}" for name, count in reading.counts.items()}
-        | dict(reading.details),
+        | {name: text for name, text in reading.details.items() if text},
     )
     notes = reading.notes
     if cut:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from deepcontext.profiler.importing.tree_builder import TreeBuilder
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.trust import CollectorReport
+
+
+# Makes correlation ids of several processes in one file distinct: added once for each; ids have 32 bits.
+PROCESS_STEP: Final = 1 << 34
 
 
 @dataclass(frozen=True, slots=True)

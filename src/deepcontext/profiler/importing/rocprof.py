@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import ProfileDataError
-from deepcontext.profiler.importing.process_step import PROCESS_STEP
+from deepcontext.profiler.importing.reader import PROCESS_STEP
 from deepcontext.profiler.importing.whole_file import content_of, json_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class RocprofReader:
 def _contents(file: SourceFile, events: Iterable[Event], facts: dict[str, object]) -> Contents:
     # Imported here, so that other commands start without the decoder.
     from deepcontext.profiler.importing.device_events import (  # noqa: PLC0415
-        SaidOfEvents,
+        Said,
         in_batches,
         thread_names,
     )
@@ -76,7 +76,7 @@ def _contents(file: SourceFile, events: Iterable[Event], facts: dict[str, object
 
     columns = Columns()
     columns.read(in_batches(events))
-    if not columns.threads and not len(columns.device.begin):
+    if not columns.threads and not len(columns.device):
         raise ProfileDataError(
             f"cannot read '{file.path}': rocprofv3 recorded no kernels, copies or calls in this file; record "
             "with --kernel-trace or --sys-trace"
@@ -88,7 +88,7 @@ def _contents(file: SourceFile, events: Iterable[Event], facts: dict[str, object
         lacks["hip calls"] = _WITHOUT_CALLS
     if Kind.SCOPE not in kinds:
         lacks["roctx"] = _WITHOUT_RANGES
-    said = SaidOfEvents("rocprofv3", "amd", columns, lacks)
+    said = Said("rocprofv3", "amd", columns, lacks)
     return contents_from(
         columns, {"interface": "rocprofv3", "rocprofiler_version": ""} | facts, said
     )

@@ -129,7 +129,7 @@ class _Plane:
 
 def _contents(file: SourceFile, planes: list[_Plane]) -> Contents:
     from deepcontext.profiler.importing.device_events import (  # noqa: PLC0415
-        SaidOfEvents,
+        Said,
         in_batches,
         thread_names,
     )
@@ -138,7 +138,7 @@ def _contents(file: SourceFile, planes: list[_Plane]) -> Contents:
 
     columns, known = Columns(), dict[tuple[int | str, int | str], str]()
     columns.read(in_batches(event for plane in planes for event in _events(plane, known)))
-    if not columns.threads and not len(columns.device.begin):
+    if not columns.threads and not len(columns.device):
         raise ProfileDataError(
             f"cannot read '{file.path}': {len(planes):,} planes, and none has events of a host or a GPU; "
             "name a file that jax.profiler.trace wrote"
@@ -154,7 +154,7 @@ def _contents(file: SourceFile, planes: list[_Plane]) -> Contents:
         "memory": "an XPlane file has no allocations",
         "cpu sampling": "an XPlane file has no samples: time is not divided into running and waiting",
     }
-    said = SaidOfEvents(
+    said = Said(
         "JAX's profiler (XPlane)", "amd" if is_amd else "nvidia", columns, lacks, tuple(notes)
     )
     return contents_from(columns, _facts(planes, is_amd=is_amd), said)

@@ -45,16 +45,11 @@ _SUFFIX: Final = re.compile(r"(?:\.[a-z]\w{0,7}){1,2}$")
 def anonymised(profile: Profile) -> Profile:
     """Return a profile without private names."""
     names = _Names(profile)
-    sections, lost = {}, []
-    for name, payload in profile.sections.items():
-        found = _section(name, payload, names)
-        if found is None:
-            lost.append(name)
-        else:
-            sections[name] = found
+    found = {name: _section(name, each, names) for name, each in profile.sections.items()}
+    sections = {name: each for name, each in found.items() if each is not None}
     trust = _trust(profile.trust, names)
-    if lost:
-        text = f"left out to keep private names out: {', '.join(lost)}"
+    if lost := ", ".join(sorted(set(found) - set(sections))):
+        text = f"left out to keep private names out: {lost}"
         trust = dataclasses.replace(trust, notes=(*trust.notes, text))
     return dataclasses.replace(
         profile,
@@ -81,14 +76,12 @@ class _Names:
         private |= {run.cwd, *([run.script] if run.script.endswith(".py") else [])}
         self._known = {file: path(file) for file in private if file}
         # A file stands in texts by its last part, too.
-        for file in private:
-            last = file.replace("\\", "/").rpartition("/")[2]
-            if last.endswith(".py"):
-                self._known[last] = path(last)
+        last = {file.replace("\\", "/").rpartition("/")[2] for file in private}
+        self._known |= {file: path(file) for file in last if file.endswith(".py")}
         users = {name for file in (*files, run.cwd, *run.command) for name in _HOME.findall(file)}
         hosts = {run.hostname, run.hostname.partition(".")[0]}
-        words = {word for word in users | hosts if len(word) >= _SHORTEST_WORD}
-        self._known |= {word: token(word) for word in words}
+        words = users | hosts
+        self._known |= {word: token(word) for word in words if len(word) >= _SHORTEST_WORD}
         longest = sorted(self._known, key=len, reverse=True)
         self._pattern = re.compile(
             rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)" if longest else r"(?!)"

@@ -18,7 +18,7 @@ from deepcontext.profiler.importing.kineto.columns import NONE, Kind
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.importing.kineto.columns import Columns, Flows
+    from deepcontext.profiler.importing.kineto.columns import Columns, Rows
     from deepcontext.profiler.importing.kineto.nesting import Events, Nested
 
     Ints = npt.NDArray[np.int64]
@@ -31,12 +31,10 @@ class BackwardCounts:
     Attributes:
         linked: number with a forward operator in the file.
         unlinked: number without.
-        flows: ends of flows that were matched with an operator on each side.
     """
 
     linked: int = 0
     unlinked: int = 0
-    flows: int = 0
 
 
 class Links:
@@ -88,25 +86,24 @@ class Links:
         """Return the forward operator that a flow names, by event, `NONE` without one."""
         found = np.full(len(self._events), NONE, np.int64)
         sources, targets = columns.forward, columns.backward
-        if not len(sources.id) or not len(targets.id):
-            return found
         source_event = self._operators_at(columns, sources)
         target_event = self._operators_at(columns, targets)
-        of_id = dict(zip(sources.id, source_event.tolist(), strict=True))
-        for number, event in zip(targets.id, target_event.tolist(), strict=True):
+        of_id = dict(zip(sources["id"].tolist(), source_event.tolist(), strict=True))
+        for number, event in zip(targets["id"].tolist(), target_event.tolist(), strict=True):
             forward = of_id.get(number, NONE)
             if NONE not in {event, forward}:
                 found[event] = forward
-                self.counts.flows += 1
         return found
 
-    def _operators_at(self, columns: Columns, flows: Flows) -> Ints:
+    def _operators_at(self, columns: Columns, flows: Rows) -> Ints:
         """Return the innermost operator that begins where each end of a flow is, `NONE` without one."""
         events = self._events
         number = {columns.thread_number(thread): n for n, thread in enumerate(events.threads)}
-        result = np.full(len(flows.id), NONE, np.int64)
-        thread_of = np.array([number.get(each, NONE) for each in flows.thread], np.int64)
-        at = np.frombuffer(flows.at, np.int64)
+        result = np.full(len(flows), NONE, np.int64)
+        thread_of = np.array(
+            [number.get(each, NONE) for each in flows["thread"].tolist()], np.int64
+        )
+        at = flows["at"]
         for thread in np.unique(thread_of[thread_of != NONE]).tolist():
             first, last = int(events.first[thread]), int(events.first[thread + 1])
             operators = first + np.flatnonzero(events.kind[first:last] == Kind.OPERATOR)
@@ -130,16 +127,11 @@ class Links:
         same[has] = events.link[numbered[has]] == events.link[numbered[latest[has]]]
         chosen = is_backward & same
         self.forward[numbered[chosen]] = numbered[latest[chosen]]
-        known = by_flow != NONE
-        self._spread_flows(by_flow, known)
+        # Flows say it where sequence numbers say nothing.
+        self.forward = np.where(self.forward == NONE, by_flow, self.forward)
         # Threads are nested in order: a forward operator on a later thread has no node yet.
         self.forward[self.forward >= np.arange(len(events))] = NONE
         backward = np.flatnonzero(events.is_backward)
         linked = self.forward[backward] != NONE
         self.counts.linked = int(linked.sum())
         self.counts.unlinked = len(backward) - self.counts.linked
-
-    def _spread_flows(self, by_flow: Ints, known: npt.NDArray[np.bool_]) -> None:
-        """Prefer what flows say where sequence numbers say nothing, or name several threads."""
-        without = known & (self.forward == NONE)
-        self.forward[without] = by_flow[without]

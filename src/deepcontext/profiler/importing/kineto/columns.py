@@ -12,10 +12,14 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from deepcontext.profiler.importing.kineto.event_stream import Args, Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import numpy.typing as npt
 
     Thread = tuple[int | str, int | str]
 
@@ -82,41 +86,28 @@ class ThreadColumns:
     codes: array[int] = field(default_factory=lambda: array("q"))
 
 
-@dataclass(slots=True)
-class DeviceColumns:
-    """Kernels, copies and memsets, in the order of the file."""
+class Rows:
+    """Rows of whole numbers, in the order of the file.
 
-    begin: array[int] = field(default_factory=lambda: array("q"))
-    duration: array[int] = field(default_factory=lambda: array("q"))
-    name: array[int] = field(default_factory=lambda: array("i"))
-    correlation: array[int] = field(default_factory=lambda: array("q"))
-    external: array[int] = field(default_factory=lambda: array("q"))
-    device: array[int] = field(default_factory=lambda: array("q"))
-    stream: array[int] = field(default_factory=lambda: array("q"))
-    bytes: array[int] = field(default_factory=lambda: array("q"))
-    shape: array[int] = field(default_factory=lambda: array("i"))
+    Args:
+        names: names of the columns, joined by spaces.
+    """
 
+    def __init__(self, names: str) -> None:
+        self._names = names.split()
+        self._values = array("q")
 
-@dataclass(slots=True)
-class MemoryColumns:
-    """Allocations and frees; `size` is negative for a free."""
+    def __len__(self) -> int:
+        return len(self._values) // len(self._names)
 
-    at: array[int] = field(default_factory=lambda: array("q"))
-    size: array[int] = field(default_factory=lambda: array("q"))
-    address: array[int] = field(default_factory=lambda: array("Q"))
-    thread: array[int] = field(default_factory=lambda: array("i"))
-    device: array[int] = field(default_factory=lambda: array("i"))
-    allocated: array[int] = field(default_factory=lambda: array("q"))
-    reserved: array[int] = field(default_factory=lambda: array("q"))
+    def add(self, *row: int) -> None:
+        """Add a row."""
+        self._values.extend(row)
 
-
-@dataclass(slots=True)
-class Flows:
-    """Ends of flows from forward to backward: id, thread, time."""
-
-    id: array[int] = field(default_factory=lambda: array("q"))
-    thread: array[int] = field(default_factory=lambda: array("i"))
-    at: array[int] = field(default_factory=lambda: array("q"))
+    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
+        """Return a column, shape (rows,)."""
+        rows = np.asarray(self._values, np.int64).reshape(-1, len(self._names))
+        return rows[:, self._names.index(name)].copy()
 
 
 @dataclass(slots=True)
@@ -139,8 +130,8 @@ class Columns:
         threads: columns by thread.
         thread_names: names by thread.
         device: what ran on devices.
-        memory: allocations.
-        forward, backward: ends of flows.
+        memory: allocations and frees; `size` is negative for a free.
+        forward, backward: ends of flows from forward to backward.
         steps: marks of the profiler.
         span: begin and duration of the trace in ns, where the file has it.
         counts: events by what became of them.
@@ -155,10 +146,10 @@ class Columns:
         self.threads: dict[Thread, ThreadColumns] = {}
         self.thread_names: dict[Thread, str] = {}
         self.process_names: dict[int | str, str] = {}
-        self.device = DeviceColumns()
-        self.memory = MemoryColumns()
-        self.forward = Flows()
-        self.backward = Flows()
+        self.device = Rows("begin duration name correlation external device stream bytes shape")
+        self.memory = Rows("at size address thread device allocated reserved")
+        self.forward = Rows("id thread at")
+        self.backward = Rows("id thread at")
         self.steps: list[Step] = []
         self.span: tuple[int, int] | None = None
         self.overhead_ns = 0
@@ -250,21 +241,22 @@ class Columns:
             self._on_device(event, _DEVICE[category], times)
 
     def _on_device(self, event: Event, kind: int, times: tuple[int, int]) -> None:
-        args, device = event.args or _NO_ARGS, self.device
+        args = event.args or _NO_ARGS
         key = (kind, event.name or "")
         name = self._kernel.get(key)
         if name is None:
             name = self._kernel[key] = len(self.kernels)
             self.kernels.append(key)
-        device.begin.append(times[0])
-        device.duration.append(times[1])
-        device.name.append(name)
-        device.correlation.append(_whole(args.correlation))
-        device.external.append(_whole(args.external))
-        device.device.append(_whole(args.device if args.device is not None else event.pid))
-        device.stream.append(_whole(args.stream if args.stream is not None else event.tid))
-        device.bytes.append(_whole(args.bytes))
-        device.shape.append(self._shape_of(args) if kind == 0 else NONE)
+        self.device.add(
+            *times,
+            name,
+            _whole(args.correlation),
+            _whole(args.external),
+            _whole(args.device if args.device is not None else event.pid),
+            _whole(args.stream if args.stream is not None else event.tid),
+            _whole(args.bytes),
+            self._shape_of(args) if kind == 0 else NONE,
+        )
 
     def _shape_of(self, args: Args) -> int:
         text = (bytes(args.grid), bytes(args.block), args.registers, args.shared_memory)
@@ -298,24 +290,24 @@ class Columns:
             self.counts["skipped"] += 1
             return
         flows = self.forward if event.ph == "s" else self.backward
-        flows.id.append(_whole(event.id))
-        flows.thread.append(self.thread_number((event.pid, event.tid)))  # type: ignore[arg-type]
-        flows.at.append(times[0])
+        thread = self.thread_number((event.pid, event.tid))  # type: ignore[arg-type]
+        flows.add(_whole(event.id), thread, times[0])
 
     def _instant(self, event: Event) -> None:
         args = event.args
         if args is None or args.allocated is None or (times := self._times(event)) is None:
             self.counts["skipped"] += 1
             return
-        memory = self.memory
         is_host = _whole(args.device_type) == 0
-        memory.at.append(times[0])
-        memory.size.append(_whole(args.allocated))
-        memory.address.append(max(_whole(args.address), 0))
-        memory.thread.append(self.thread_number((event.pid, event.tid)))  # type: ignore[arg-type]
-        memory.device.append(NONE if is_host else max(_whole(args.device_id), 0))
-        memory.allocated.append(_whole(args.total_allocated))
-        memory.reserved.append(_whole(args.total_reserved))
+        self.memory.add(
+            times[0],
+            _whole(args.allocated),
+            max(_whole(args.address), 0),
+            self.thread_number((event.pid, event.tid)),  # type: ignore[arg-type]
+            NONE if is_host else max(_whole(args.device_id), 0),
+            _whole(args.total_allocated),
+            _whole(args.total_reserved),
+        )
 
     def _metadata(self, event: Event) -> None:
         self.counts["skipped"] += 1

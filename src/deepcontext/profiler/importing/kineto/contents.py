@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from deepcontext.profiler.importing.kineto.measures import (
 )
 from deepcontext.profiler.importing.kineto.memory import Memory
 from deepcontext.profiler.importing.kineto.nesting import Nesting, sorted_events
-from deepcontext.profiler.importing.kineto.said import Said, run_of, vendor_of
+from deepcontext.profiler.importing.kineto.said import run_of, said_of, vendor_of
 from deepcontext.profiler.importing.kineto.steps import Steps
 from deepcontext.profiler.importing.kineto.time_line import keep_steps, lanes_of
 from deepcontext.profiler.importing.reader import Contents
@@ -29,9 +29,9 @@ from deepcontext.profiler.importing.tree_builder import TreeBuilder
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from deepcontext.profiler.importing.device_events import Said
     from deepcontext.profiler.importing.kineto.measures import HostTimes
     from deepcontext.profiler.importing.kineto.nesting import Events, Nested
-    from deepcontext.profiler.importing.reader import Reading
     from deepcontext.profiler.importing.source_file import SourceFile
 
     Ints = npt.NDArray[np.int64]
@@ -49,25 +49,15 @@ def contents_of(file: SourceFile) -> Contents:
     columns = Columns()
     columns.read(stream)
     columns.counts["unknown"] += stream.odd
-    if not columns.threads and not len(columns.device.begin):
+    if not columns.threads and not len(columns.device):
         raise ProfileDataError(
             f"cannot read '{file.path}': {columns.counts['read']:,} events, and none of an operator, a "
             "function, a kernel or a copy; name a trace of torch.profiler"
         )
-    return contents_from(columns, stream.facts, Said.of(columns, stream.facts))
+    return contents_from(columns, stream.facts, said_of(columns, stream.facts))
 
 
-class SaysWhatWasRead(Protocol):
-    """Says for the trust report what was in a file."""
-
-    def reading(
-        self, events: Events, links: Links, work: Work, *, steps_kept: int, steps_too_large: int
-    ) -> Reading:
-        """Return what was in the file."""
-        ...
-
-
-def contents_from(columns: Columns, facts: dict[str, object], said: SaysWhatWasRead) -> Contents:
+def contents_from(columns: Columns, facts: dict[str, object], said: Said) -> Contents:
     """Make a profile from events, whatever file they were read from.
 
     Args:
@@ -116,9 +106,9 @@ def _span(columns: Columns, events: Events) -> tuple[int, int]:
         begins.append(int(events.begin.min()))
         ends.append(int(events.end.max()))
     if not begins:  # of devices alone
-        begin = np.frombuffer(columns.device.begin, np.int64)
+        begin = columns.device["begin"]
         begins.append(int(begin.min()))
-        ends.append(int((begin + np.frombuffer(columns.device.duration, np.int64)).max()))
+        ends.append(int((begin + columns.device["duration"]).max()))
     return min(begins), max(ends) - min(begins)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -59,7 +59,6 @@ class DeviceCounts:
         matched: joined with a call by correlation id.
         by_operator: joined with an operator by external id.
         unmatched: without either.
-        linked: records whose correlation id or external id the file has elsewhere.
         graph: launched by a graph.
     """
 
@@ -67,7 +66,6 @@ class DeviceCounts:
     by_operator: int = 0
     unmatched: int = 0
     graph: int = 0
-    kinds: dict[str, int] = field(default_factory=dict)
 
 
 class Work:
@@ -86,11 +84,9 @@ class Work:
     ) -> None:
         device = columns.device
         self._columns, self._events, self._nested, self._builder = columns, events, nested, builder
-        self.begin = np.array(device.begin, np.int64)
-        self.end = self.begin + np.array(device.duration, np.int64)
-        self.name = np.array(device.name, np.int64)
-        self.device = np.array(device.device, np.int64)
-        self.stream = np.array(device.stream, np.int64)
+        self.begin, self.name = device["begin"], device["name"]
+        self.end = self.begin + device["duration"]
+        self.device, self.stream = device["device"], device["stream"]
         self.counts = DeviceCounts()
         self.launch = self._launches()
         self.early = self._launched_before()
@@ -103,7 +99,7 @@ class Work:
     def _launches(self) -> Ints:
         events = self._events
         calls = np.flatnonzero((events.kind == Kind.CALL) & (events.link >= 0))
-        found = _match(events.link[calls], np.array(self._columns.device.correlation, np.int64))
+        found = _match(events.link[calls], self._columns.device["correlation"])
         self.counts.matched = int((found != NONE).sum())
         return np.where(found == NONE, NONE, calls[found] if len(calls) else NONE)
 
@@ -113,14 +109,14 @@ class Work:
         calls = events.link[(events.kind == Kind.CALL) & (events.link > 0)]
         if not len(calls):
             return 0
-        number = np.array(self._columns.device.correlation, np.int64)
+        number = self._columns.device["correlation"]
         return int(((self.launch == NONE) & (number > 0) & (number < calls.min())).sum())
 
     def _by_operator(self, without: Mask) -> Ints:
         """Return the operator with the external id of each record without a launch, `NONE` elsewhere."""
         events = self._events
         operators = np.flatnonzero((events.kind == Kind.OPERATOR) & (events.external >= 0))
-        external = np.where(without, np.array(self._columns.device.external, np.int64), NONE)
+        external = np.where(without, self._columns.device["external"], NONE)
         found = _match(events.external[operators], external)
         result = np.where(found == NONE, NONE, operators[found] if len(operators) else NONE)
         # Old files give a record without an operator the number of its launch.
@@ -192,13 +188,13 @@ class Work:
         at = np.where(self.launch != NONE, self._launched(), self.begin) - begin_ns
         builder.add(GPU_TIME_NS, self.node, duration, at)
         builder.add(LAUNCH_COUNT, self.node, np.ones(len(self), np.int64), at)
-        moved = np.array(columns.bytes, np.int64)
+        moved = columns["bytes"]
         builder.add(gpu_metrics.COPY_BYTES, self.node[moved > 0], moved[moved > 0], at[moved > 0])
         direct = (self.launch != NONE) & ~self._of_call(_GRAPHS)
         delay = self.begin - self._launched()
         direct &= delay >= 0
         builder.add(gpu_metrics.QUEUE_DELAY_NS, self.node[direct], delay[direct], at[direct])
-        self._shapes(np.array(columns.shape, np.int64))
+        self._shapes(columns["shape"])
         exposed = self._exposed()
         has = exposed > 0
         builder.add(gpu_metrics.EXPOSED_COMMUNICATION_NS, self.node[has], exposed[has], at[has])

@@ -77,7 +77,6 @@ class Event(msgspec.Struct, gc=False):  # pyright: ignore[reportCallIssue, repor
     args: Args | None = None
 
 
-_NO_ARGS: Final = Args()
 _events: Final = msgspec.json.Decoder(list[Event])
 _event: Final = msgspec.json.Decoder(Event)
 

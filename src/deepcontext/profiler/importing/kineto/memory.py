@@ -35,16 +35,12 @@ class Memory:
 
     def __init__(self, columns: Columns, events: Events, nested: Nested, begin_ns: int) -> None:
         memory = columns.memory
-        order = np.argsort(np.array(memory.at, np.int64), kind="stable")
-        self._at = np.array(memory.at, np.int64)[order]
-        self._size = np.array(memory.size, np.int64)[order]
-        self._address = np.array(memory.address, np.uint64)[order]
-        self._device = np.array(memory.device, np.int64)[order]
-        self._allocated = np.array(memory.allocated, np.int64)[order]
-        self._reserved = np.array(memory.reserved, np.int64)[order]
+        order = np.argsort(memory["at"], kind="stable")
+        self._at, self._size = memory["at"][order], memory["size"][order]
+        self._address, self._device = memory["address"][order], memory["device"][order]
+        self._allocated, self._reserved = memory["allocated"][order], memory["reserved"][order]
         self._begin_ns = begin_ns
-        thread = np.array(memory.thread, np.int64)[order]
-        self._node = self._nodes(columns, thread, events, nested)
+        self._node = self._nodes(columns, memory["thread"][order], events, nested)
 
     def _nodes(self, columns: Columns, thread: Ints, events: Events, nested: Nested) -> Ints:
         """Return the node of the innermost event around each allocation, 0 (the root) without one."""

@@ -5,22 +5,16 @@ Copies only facts that are known here: files may carry names of jobs, users and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.importing.device_events import Said
 from deepcontext.profiler.importing.kineto.columns import Kind
-from deepcontext.profiler.importing.reader import Reading
 from deepcontext.profiler.model.run_info import RunInfo
-from deepcontext.profiler.model.trust import CollectorReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepcontext.profiler.importing.kineto.backward import Links
     from deepcontext.profiler.importing.kineto.columns import Columns
-    from deepcontext.profiler.importing.kineto.device import Work
-    from deepcontext.profiler.importing.kineto.nesting import Events
 
 NVIDIA: Final = "nvidia"
 AMD: Final = "amd"
@@ -35,8 +29,6 @@ _KEYS: Final = {
 }
 _VERSIONS: Final = (*_KEYS, "schemaVersion", "nccl_version")
 _OLDEST_UNIX_NS: Final = 10**18  # September 2001: smaller times count from a start of their own
-_LATE_NS: Final = 1_000_000
-_TOLERATED_SHARE: Final = 0.001
 
 
 def vendor_of(facts: Mapping[str, Any], columns: Columns) -> str:
@@ -95,144 +87,25 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and 0 <= value < 2**31 else 0
 
 
-@dataclass(slots=True)
-class Said:
-    """Facts of a trace, taken before its columns are emptied.
-
-    Attributes:
-        columns: the events.
-        facts: what stands beside them.
-        kinds: number of events of each kind.
-        frees: number of memory events.
-    """
-
-    columns: Columns
-    facts: Mapping[str, Any]
-    memory_events: int
-
-    @classmethod
-    def of(cls, columns: Columns, facts: Mapping[str, Any]) -> Said:
-        """Return the facts."""
-        return cls(columns, facts, len(columns.memory.at))
-
-    def reading(
-        self, events: Events, links: Links, work: Work, *, steps_kept: int, steps_too_large: int
-    ) -> Reading:
-        """Return what was in the file."""
-        counts = {
-            "events_read": self.columns.counts["read"],
-            "operators": int((events.kind == Kind.OPERATOR).sum()),
-            "device_records": len(work),
-            "launches_matched": work.counts.matched + work.counts.by_operator,
-            "launches_unmatched": work.counts.unmatched,
-            "backward_links_found": links.counts.linked,
-            "backward_links_missed": links.counts.unlinked,
-            "events_unknown": self.columns.counts["unknown"],
-            "events_without_times": self.columns.counts["without_times"],
-        }
-        details = {}
-        if self.columns.unknown:
-            details["unknown"] = ", ".join(
-                f"{what} ({count:,})" for what, count in self.columns.unknown.items()
-            )
-        if self.columns.overhead_ns:
-            details["profiler_overhead_ns"] = str(self.columns.overhead_ns)
-        if steps_too_large:
-            details["steps_too_large_for_the_time_line"] = str(steps_too_large)
-        details["steps_kept"] = str(steps_kept)
-        return Reading(
-            "torch.profiler (Kineto)",
-            counts,
-            (
-                self._python(events),
-                self._operators(events, links),
-                self._memory(),
-                *self._devices(work),
-                *self._ranks(),
-                CollectorReport(
-                    "cpu sampling",
-                    Status.OFF,
-                    "a trace has no samples: time outside operators is not divided into running and waiting",
-                ),
-            ),
-            tuple(self._notes(events, work)),
-            details,
-        )
-
-    def _python(self, events: Events) -> CollectorReport:
-        count = int((events.kind == Kind.PYTHON).sum())
-        if not count:
-            return CollectorReport(
-                "python",
-                Status.OFF,
-                "the file has no Python functions (record with with_stack=True): paths begin at operators",
-            )
-        details = {"functions": f"{count:,}", "lines": "at which a function begins"}
-        return CollectorReport("python", Status.RAN, details=details)
-
-    def _operators(self, events: Events, links: Links) -> CollectorReport:
-        count = int((events.kind == Kind.OPERATOR).sum())
-        if not count:
-            return CollectorReport(
-                "torch", Status.OFF, "the file has no operators (record with ProfilerActivity.CPU)"
-            )
-        details = {"operators": f"{count:,}"}
-        if links.counts.linked + links.counts.unlinked:
-            details["backward_links_found"] = f"{links.counts.linked:,}"
-            details["backward_links_missed"] = f"{links.counts.unlinked:,}"
-        return CollectorReport("torch", Status.RAN, details=details)
-
-    def _memory(self) -> CollectorReport:
-        if not self.memory_events:
-            return CollectorReport(
-                "memory",
-                Status.OFF,
-                "the file has no allocations (record with profile_memory=True)",
-            )
-        return CollectorReport("memory", Status.RAN, details={"events": f"{self.memory_events:,}"})
-
-    def _devices(self, work: Work) -> list[CollectorReport]:
-        vendor = vendor_of(self.facts, self.columns)
-        if not len(work):
-            return []
-        counts = work.counts
-        details = {
-            "records": f"{len(work):,}",
-            "matched": f"{counts.matched + counts.by_operator:,}",
-            "unmatched": f"{counts.unmatched:,}",
-        }
-        if counts.graph:
-            details["graph_launched"] = f"{counts.graph:,}"
-        versions = {key: str(self.facts[key]) for key in _VERSIONS if key in self.facts}
-        return [CollectorReport(vendor or "gpu", Status.RAN, details=details | versions)]
-
-    def _ranks(self) -> list[CollectorReport]:
-        job = self.facts.get("distributedInfo")
-        if not isinstance(job, dict) or _count(job.get("world_size")) <= 1:
-            return []
-        reason = (
+def said_of(columns: Columns, facts: Mapping[str, Any]) -> Said:
+    """Return what is said of a trace, once its events are read."""
+    vendor = vendor_of(facts, columns)
+    lacks = {
+        "python": "the file has no Python functions (record with with_stack=True): paths begin at operators",
+        "torch": "the file has no operators (record with ProfilerActivity.CPU)",
+        "memory": "the file has no allocations (record with profile_memory=True)",
+    }
+    job = facts.get("distributedInfo")
+    if isinstance(job, dict) and _count(job.get("world_size")) > 1:
+        lacks["late ranks"] = (
             "clocks of traces are those of their machines: ranks are compared by durations; ranks that came "
             "late to a collective are not looked for"
         )
-        return [CollectorReport("late ranks", Status.OFF, reason)]
-
-    def _notes(self, events: Events, work: Work) -> list[str]:
-        notes = []
-        if work.counts.unmatched > _TOLERATED_SHARE * len(work):
-            early = work.early
-            when = f" ({early:,} were launched before the trace began)" if early else ""
-            notes.append(
-                f"{work.counts.unmatched:,} of {len(work):,} kernels, copies and memsets have no launch in "
-                f"the file{when}: they are shown as 'GPU work of unknown origin'"
-            )
-        if len(work) and len(events) and work.end.max() > events.end.max() + _LATE_NS:
-            late = int(work.end.max() - events.end.max())
-            notes.append(
-                f"the devices worked for {late / 1e6:,.1f} ms after the file's last event of the host: the "
-                "elapsed time is the host's"
-            )
-        if self.columns.counts["without_times"]:
-            notes.append(
-                f"{self.columns.counts['without_times']:,} events have no usable times and are left out"
-            )
-        return notes
+    lacks["cpu sampling"] = (
+        "a trace has no samples: time outside operators is not divided into running and waiting"
+    )
+    of_parts = {
+        "python": {"lines": "at which a function begins"},
+        vendor or "gpu": {key: str(facts[key]) for key in _VERSIONS if key in facts},
+    }
+    return Said("torch.profiler (Kineto)", vendor, columns, lacks, of_parts=of_parts)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.importing.device_events import (
-    SaidOfEvents,
+    Said,
     in_batches,
     main_thread,
     thread_names,
@@ -55,7 +55,7 @@ def contents_of(opened: sqlite3.Connection, path: Path) -> Contents:
     """
     tables, columns = Tables(opened), Columns()
     columns.read(in_batches(tables.events()))
-    if not columns.threads and not len(columns.device.begin):
+    if not columns.threads and not len(columns.device):
         raise ProfileDataError(
             f"cannot read '{path}': the database has no CUDA calls, kernels, copies or NVTX ranges; name an "
             "export of Nsight Systems ('nsys export --type sqlite')"
@@ -66,7 +66,7 @@ def contents_of(opened: sqlite3.Connection, path: Path) -> Contents:
     }
     columns.thread_names |= thread_names(columns, known)
     product = dict(tables.rows("META_DATA_EXPORT", "name", "value", where="name LIKE 'EXPORT_%'"))
-    said = SaidOfEvents(
+    said = Said(
         f"Nsight Systems {product.get('EXPORT_PRODUCT_VERSION', '')}".strip(),
         "nvidia",
         columns,

@@ -16,7 +16,7 @@ import msgspec
 
 from deepcontext.profiler.importing.kineto.columns import STEP_MARK
 from deepcontext.profiler.importing.kineto.event_stream import Args, Event
-from deepcontext.profiler.importing.process_step import PROCESS_STEP
+from deepcontext.profiler.importing.reader import PROCESS_STEP
 
 if TYPE_CHECKING:
     import sqlite3
