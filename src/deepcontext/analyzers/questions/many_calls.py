@@ -294,7 +294,8 @@ def _joined(profile: Profile, loops: Iterator[_Loop]) -> list[_Loop]:
 
 def _chains(profile: Profile) -> Iterator[Cause]:
     """Find functions of the user or a library that call chains of pointwise operators."""
-    python = profile.frames.kind == FrameKind.PYTHON
+    frames = profile.frames
+    python = (frames.kind == FrameKind.PYTHON) & ~frames.is_passing_on()
     operators = at.operators(profile, catalogue.operators("pointwise"))
     operators = at.apart(operators.phase("none", "forward", "other"))
     # Operators inside an operator (a loss, a norm) belong to it, because Python called it once.
@@ -304,7 +305,7 @@ def _chains(profile: Profile) -> Iterator[Cause]:
     for location in at.by_function(Query(profile, called), HOST, at.little(profile, HOST), python):
         nodes = np.array(location.nodes)
         # One for each line that calls it.
-        lines = profile.frames.line[profile.tree.frame[at.climb(profile, nodes, python)]].tolist()
+        lines = frames.line[profile.tree.frame[at.climb(profile, nodes, python)]].tolist()
         names = [at.base_name(profile.frame(node).name) for node in location.nodes]
         shown = [name for _, name in dict.fromkeys(zip(lines, names, strict=True))]
         if location.frame is None or len(shown) < _FEWEST_OPERATORS:

@@ -81,6 +81,11 @@ class FrameTable:
         ]
         return np.asarray((self.kind == FrameKind.PYTHON) & np.isin(self.file, named))
 
+    def is_passing_on(self) -> npt.NDArray[np.bool_]:
+        """Return which frames are modes of PyTorch (`torch.set_default_device`), which pass each call on."""
+        names = [name.endswith("__torch_function__") for name in self.strings]
+        return np.asarray((self.kind == FrameKind.PYTHON) & np.array(names, np.bool_)[self.name])
+
     def is_module_body(self) -> npt.NDArray[np.bool_]:
         """Return whether each frame is one of code outside all functions, shape (frames,)."""
         if _BODY not in self.strings:
