@@ -147,7 +147,7 @@ wheels: $(VENV)/.installed ## wheels of this processor and the sdist into dist/,
 	$(BIN)/python -m pytest -q -m wheels tests/wheels
 
 cases: $(VENV)/.installed ## all fault pairs recorded afresh, three times (hours): are the faults told, and nothing else?
-	DEEPCONTEXT_PAIRS=build/fault_pairs $(BIN)/python -m pytest -q -s -m cases tests/fault_pairs tests/analyzers
+	DEEPCONTEXT_PAIRS=build/fault_pairs $(BIN)/python -m pytest -q -s -m cases tests/fault_pairs tests/analyzers tests/integration/test_evaluation.py
 
 store-cases: $(VENV)/.installed ## the profiles that the default suite replays, from the first recording of `make cases`
 	$(BIN)/python -m tests.fault_pairs.store build/fault_pairs/0

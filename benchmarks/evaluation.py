@@ -349,9 +349,12 @@ class Tables:
         rows = []
         for program in self.programs:
             found = self.results.runs[program].get("attribution", {})
+            # Without a gradient, the operations of a JAX program are in no phase.
+            found = {"forward": found.get("other", [])} | found if "forward" not in found else found
             row = [WORKLOADS[program.split()[0]]]
             row += [
-                f"{found[name][0]:.2%}" if name in found else "" for name in ("forward", "backward")
+                f"{found[name][0]:.2%}" if found.get(name) else ""
+                for name in ("forward", "backward")
             ]
             if "calls" in found:
                 row += [f"{found['calls'][0]:,.0f}", f"{found['calls_that_differ'][0]:,.0f}"]

@@ -9,10 +9,14 @@ from torch import nn
 
 
 def trained(
-    model: nn.Module, loss: Callable[[], torch.Tensor], rate: float = 1e-3
+    model: nn.Module,
+    loss: Callable[[], torch.Tensor],
+    rate: float = 1e-3,
+    *,
+    fused: bool | None = None,
 ) -> Callable[[], torch.Tensor]:
     """Return a training step: the loss, its gradients, AdamW."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, fused=fused)
 
     def step() -> torch.Tensor:
         optimizer.zero_grad()
