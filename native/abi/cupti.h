@@ -89,6 +89,7 @@ constexpr uint32_t kVersionEndOfGraphFirst = 130000;
 constexpr uint32_t kVersionSourceGraphNode = 130400;
 /// First CUPTI whose second API family shares the device between subscribers.
 constexpr uint32_t kVersionManySubscribers = 130300;
+constexpr int kDriverManySubscribers = 13030; // of cuDriverGetVersion: r610
 
 struct alignas(8) Activity {
   uint32_t kind;

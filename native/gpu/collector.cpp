@@ -96,12 +96,11 @@ bool Collector::noteDueLaunches() {
   return true;
 }
 
-uint64_t Collector::overdueLaunches() {
+uint64_t Collector::without(uint64_t launches) {
   Counters &counters = attribution_.counters;
   uint64_t known = counters.answered.load() + counters.unmatched.load() + counters.dropped.load() +
                    counters.communication.load();
-  uint64_t due = due_launches_.load();
-  return due > known ? due - known : 0;
+  return launches > known ? launches - known : 0;
 }
 
 std::vector<uint32_t> Collector::usedDevices() {

@@ -79,7 +79,9 @@ protected:
     return calls_.launches() + attribution_.silent_graphs.revealedReplays();
   }
   /// Launches so old that a record is due, and that have left none.
-  uint64_t overdueLaunches();
+  uint64_t overdueLaunches() { return without(due_launches_.load()); }
+  /// Launches that have left no record yet.
+  uint64_t unansweredLaunches() { return without(launches()); }
   /// Ordinals of the devices that this session has records of.
   std::vector<uint32_t> usedDevices();
   /// Run a call of the vendor's `library` that may hang; `work` returns what went wrong, or "".
@@ -120,6 +122,9 @@ protected:
   std::atomic<bool> is_timing_{false}; // API calls; read on the program's threads
 
 private:
+  /// How many of the first `launches` have left no record.
+  uint64_t without(uint64_t launches);
+
   std::atomic<bool> is_in_child_{false}; // and was used before the fork
   // Written by flush.
   std::atomic<uint64_t> due_launches_{0};

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.compat
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = ROOT / "native" / "abi" / "check"
 CUPTI = (
+    "nvidia-cuda-cupti-cu12==12.1.105",
+    "nvidia-cuda-cupti-cu12==12.4.127",
     "nvidia-cuda-cupti-cu12==12.9.79",
     "nvidia-cuda-cupti==13.0.85",
     "nvidia-cuda-cupti==13.1.115",

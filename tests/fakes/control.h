@@ -47,6 +47,9 @@ int fake_set_memory(const char *kind);
 /// Move pages of managed memory: no launch, and no record that the tool asked for.
 void fake_prefetch(uint64_t bytes);
 void fake_memset(uint64_t bytes, uint64_t ns);
+/// Dispatch a kernel outside of any call, as AMD's newer library does with what other threads have put into
+/// a queue.
+void fake_dispatch(const char *kernel, uint64_t ns);
 /// Take memory from the driver, of the device or of the host. AMD's newer library alone tells of it.
 void fake_allocate(uint64_t bytes, int is_host);
 /// The host waits `ns` of real time for the device.

@@ -8,7 +8,8 @@ namespace fake::cupti {
 namespace {
 
 /// Record sizes of CUPTI's releases; native/abi/check prints them from the true headers.
-constexpr Sizes kSizes[] = {{26, 208, 96, 88},     {28, 208, 96, 88},
+constexpr Sizes kSizes[] = {{18, 208, 88, 88},      {22, 208, 88, 88},
+                            {26, 208, 96, 88},      {28, 208, 96, 88},
                             {130001, 216, 96, 88},  {130101, 224, 96, 88},
                             {130200, 224, 96, 88}, {130300, 232, 96, 88},  {130401, 248, 112, 104},
                             {130500, 248, 112, 104}};
@@ -17,7 +18,7 @@ constexpr size_t kPeerBytes = 96, kOverheadBytes = 56;
 
 } // namespace
 
-Sizes firstSizes() { return kSizes[2]; }
+Sizes firstSizes() { return kSizes[4]; }
 
 Sizes sizesOf(uint32_t version) {
   Sizes found = firstSizes();

@@ -31,6 +31,25 @@ inline void *handleOf(uint32_t graph) { return reinterpret_cast<void *>(uintptr_
 
 class HipDevice {
 public:
+  /// Tells enter and exit; the pointer `result` outlives the exit.
+  struct Scope {
+    HipDevice &owner;
+    HipCall call;
+    void *result = nullptr;
+
+    Scope(HipDevice &owner, const char *function, void *first = nullptr)
+        : owner(owner), call{function, owner.next_correlation.fetch_add(1), {first, nullptr}, 0} {
+      if (owner.tell) {
+        owner.tell(call, true);
+      }
+    }
+    ~Scope() {
+      if (owner.tell) {
+        owner.tell(call, false);
+      }
+    }
+  };
+
   Device device;
   std::atomic<uint64_t> next_correlation{1};
   std::function<void(HipCall &, bool is_enter)> tell; // about a call; no lock is held
@@ -120,6 +139,13 @@ public:
     if (about_to_allocate) {
       about_to_allocate(bytes, is_host);
     }
+  }
+
+  /// Outside of any call.
+  void dispatchAlone(const char *kernel, uint64_t ns) {
+    Work work;
+    work.name = device.intern(kernel);
+    dispatch(work, ns);
   }
 
   void synchronize(uint64_t ns) {
@@ -233,25 +259,6 @@ private:
     device.graphs[capturing_.begin()->second].works.push_back(work);
     return true;
   }
-
-  /// Tells enter and exit; the pointer `result` outlives the exit.
-  struct Scope {
-    HipDevice &owner;
-    HipCall call;
-    void *result = nullptr;
-
-    Scope(HipDevice &owner, const char *function, void *first = nullptr)
-        : owner(owner), call{function, owner.next_correlation.fetch_add(1), {first, nullptr}, 0} {
-      if (owner.tell) {
-        owner.tell(call, true);
-      }
-    }
-    ~Scope() {
-      if (owner.tell) {
-        owner.tell(call, false);
-      }
-    }
-  };
 
   void dispatch(Work work, uint64_t ns) {
     if (about_to_dispatch) {

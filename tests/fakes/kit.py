@@ -268,6 +268,10 @@ class FakeGpu:
     def memset(self, size_bytes: int, us: float = 10) -> None:
         self._library.fake_memset(ctypes.c_uint64(size_bytes), ctypes.c_uint64(int(us * _US)))
 
+    def dispatch(self, kernel: str, us: float = 10) -> None:
+        """Dispatch what another thread launched; rocprofiler-sdk's fake alone does."""
+        self._library.fake_dispatch(kernel.encode(), ctypes.c_uint64(int(us * _US)))
+
     def allocate(self, size_bytes: int, *, host: bool = False) -> None:
         """Take memory from the driver; rocprofiler-sdk's fake alone knows of it."""
         self._library.fake_allocate(ctypes.c_uint64(size_bytes), int(host))

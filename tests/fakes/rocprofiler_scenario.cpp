@@ -65,6 +65,9 @@ FAKE_API void fake_profiler_end() {}
 FAKE_API void fake_start_runtime() {
   state().is_locked = true;
 }
+FAKE_API void fake_dispatch(const char *kernel, uint64_t ns) {
+  state().hip.dispatchAlone(kernel, ns);
+}
 FAKE_API void fake_set_next_correlation(uint32_t id) { state().hip.next_correlation = id; }
 FAKE_API void fake_set_buffer_records(uint64_t most) { state().most_records = most; }
 FAKE_API void fake_drop(uint64_t records) { state().hip.device.drop_next = records; }
@@ -109,7 +112,10 @@ FAKE_API void fake_unknown_records(uint64_t count) {
 FAKE_API void fake_bad_times(int has_start) {
   Work work;
   work.name = state().hip.device.intern("unfinished");
-  askForNumber(work);
+  {
+    fake::HipDevice::Scope call(state().hip, "hipLaunchKernel");
+    askForNumber(work);
+  }
   work.start_ns = has_start ? fake::nowNs() : 0;
   work.end_ns = 0;
   ++state().hip.device.launched;

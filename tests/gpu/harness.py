@@ -10,6 +10,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import stacks
+
 import deepcontext
 from deepcontext.collectors.gpu.libraries import has_amd_driver, has_nvidia_driver
 from deepcontext.profiler.format.frame import FrameKind
@@ -117,27 +119,39 @@ class Bench:
         *options: str,
         is_profiled: bool = True,
         environment: dict[str, str] | None = None,
+        limit_s: float = TIMEOUT_S,
     ) -> Outcome:
-        """Run a program; it may end with `report(name=value, ...)`."""
+        """Run a program; it may end with `report(name=value, ...)`.
+
+        Of one that does not end, the stacks are kept beside the table.
+        """
         script = self.folder / "program.py"
         profile = self.folder / "program.dcprof"
         profile.unlink(missing_ok=True)
         script.write_text(PREAMBLE + textwrap.dedent(source), encoding="utf-8")
         profiler = ["-m", "deepcontext", "profile", "-q", *options, "-o", str(profile)]
-        done = subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, *(profiler if is_profiled else []), str(script)],
             cwd=self.folder,  # other tools leave files there
             env={**os.environ, **(environment or {})},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=TIMEOUT_S,
+            start_new_session=True,
         )
-        assert done.returncode == 0, done.stderr
-        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        try:
+            stdout, stderr = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            stacks.end(
+                process.pid, self.results.folder / "stacks" / f"{self.test or 'program'}.txt"
+            )
+            process.communicate()
+            raise
+        assert process.returncode == 0, stderr
+        lines = [line for line in stdout.splitlines() if line.startswith("{")]
         values = json.loads(lines[-1]) if lines else {}
         outcome = Outcome(
-            values, done.stderr, deepcontext.Profile.load(profile) if is_profiled else None
+            values, stderr, deepcontext.Profile.load(profile) if is_profiled else None
         )
         if is_profiled:
             self.row(f"{self.test}: account", _account(outcome), "")

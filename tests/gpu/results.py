@@ -31,6 +31,7 @@ class Results:
     def __init__(self, folder: Path, part: str) -> None:
         """Begin both files; `part` is the command's name."""
         folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
         self._table = folder / f"table-{part}.md"
         self._summary = folder / f"summary-{part}.json"
         self._begun = time.monotonic()

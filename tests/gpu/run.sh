@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Build the profiler with a Python of this machine, and run the tests that need a GPU.
 #
-#   tests/gpu/run.sh [PYTHON [visit|torch|jax|overhead|amd|fakes|all [pytest arguments ...]]]
+#   tests/gpu/run.sh [PYTHON [visit|torch|jax|overhead|stalls|unprivileged|amd|fakes|all [pytest arguments ...]]]
 #
-# One visit to a machine is two commands: `visit`, in three minutes on 16 cores (correctness of PyTorch, JAX and
-# Triton, ten tests at a time, then the tests that compare times), and `overhead`, in at most eight. Where there are
-# fewer cores, `torch` and `jax` run the tests of `visit` one after the other. Each writes table-PART.md line by line and
-# summary-PART.json (figures, versions, driver, what was not reached) to the folder $OUT, else to build/gpu.
-# `fakes` shows the way without a GPU.
+# One visit to a machine is `all`: in half an hour `visit` (correctness of PyTorch, JAX and Triton, ten tests at a time,
+# then the tests that compare times), `stalls` (twenty programs), `overhead`, and `unprivileged` (as the user nobody,
+# where run by root), each with a limit (visit.py). Where there are fewer cores, `torch` and `jax` run the tests of `visit`
+# one after the other. Each part writes table-PART.md line by line and summary-PART.json (figures, versions, driver, what
+# was not reached) to the folder $OUT, else to build/gpu; `all` to a folder below benchmarks/visits, with one page that
+# says what may change. `fakes` shows the way without a GPU, and so does `all` where there is none.
 #
 # PYTHON (default: python3) needs torch built for the GPU; triton and jax are used where installed. A C++17
 # compiler and CMake are needed, and of Python packages nanobind, numpy, protobuf, rich and pytest, which
@@ -34,9 +35,11 @@ jax) tests=(test_nvidia_jax.py) ;;
 overhead) tests=(test_nvidia_training.py test_nvidia_overhead.py) ;;
 amd) tests=(test_amd.py) ;;
 fakes) tests=(test_set_up.py) ;;
-all) tests=(.) ;;
+stalls) tests=(test_nvidia_stalls.py) ;;
+unprivileged) tests=(test_nvidia_attribution.py) ;;
+all) tests=() ;;
 *)
-  echo "no part '$part': visit, torch, jax, overhead, amd, fakes or all" >&2
+  echo "no part '$part': visit, torch, jax, overhead, stalls, unprivileged, amd, fakes or all" >&2
   exit 1
   ;;
 esac
@@ -69,13 +72,16 @@ mkdir -p "$package"
 cp -r src/deepcontext "$package/"
 rm -f "$package"/deepcontext/_native*.so
 cp "$native"/native/{_native*,libdeepcontext_injection}.so "$package/deepcontext/"
-if [ "$part" = fakes ]; then
+if [ "$part" = fakes ] || [ ! -e /proc/driver/nvidia/version -a "$part" = all ]; then
   cmake -S tests/fakes -B "$build/fakes" "${generator[@]}" >>"$build/cmake.log"
   cmake --build "$build/fakes" -j "${JOBS:-$(nproc)}" >>"$build/cmake.log"
   export DEEPCONTEXT_FAKES=$build/fakes
   export DEEPCONTEXT_LIBCUPTI=$build/fakes/libcupti.so.13 DEEPCONTEXT_LIBCUDA=$build/fakes/libcuda.so.1
 fi
 
+if [ "$part" = all ]; then
+  exec "$python" tests/gpu/visit.py "$python" "$@"
+fi
 "$python" -m deepcontext doctor || true # an answer of the machine, not of a test
 export DEEPCONTEXT_GPU_SET_UP_S=$SECONDS DEEPCONTEXT_GPU_PART=$part
 if [ "$part" = visit ]; then
@@ -84,5 +90,10 @@ if [ "$part" = visit ]; then
   "$python" tests/gpu/side_by_side.py times 1 150 "${alone[@]}" || has_failed=1
   exit $has_failed
 fi
-"$python" -m pytest -q -c tests/gpu/pytest.ini --rootdir tests/gpu --confcutdir tests/gpu \
+as_user=()
+if [ "$part" = unprivileged ] && [ "$(id -u)" = 0 ]; then
+  chmod a+rwx "${OUT:-$build}"
+  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all)
+fi
+"${as_user[@]}" "$python" -m pytest -q -p no:cacheprovider -c tests/gpu/pytest.ini --rootdir tests/gpu --confcutdir tests/gpu \
   "${tests[@]/#/tests/gpu/}" "$@"

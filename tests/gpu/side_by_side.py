@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+import stacks
+
 HERE: Final = Path(__file__).resolve().parent
 _PYTEST: Final = (
     "-q",
@@ -61,7 +63,7 @@ def run(test: str, folder: Path, limit_s: float) -> dict[str, Any]:
             has_ended = True
         except subprocess.TimeoutExpired:
             has_ended = False
-            os.killpg(process.pid, 9)  # its programs, too
+            stacks.end(process.pid, folder / "stacks.txt")  # of its programs, too
             process.wait()
     for profile in sorted(work.rglob("*.dcprof"))[:1]:
         shutil.copy(profile, folder / "last.dcprof")

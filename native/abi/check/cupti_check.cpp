@@ -31,7 +31,11 @@ using TrueKernel = CUpti_ActivityKernel10;
 #else
 using TrueKernel = CUpti_ActivityKernel9;
 #endif
+#if CUPTI_API_VERSION >= 26
 using TrueMemcpy = CUpti_ActivityMemcpy6;
+#else
+using TrueMemcpy = CUpti_ActivityMemcpy5;
+#endif
 using TrueMemset = CUpti_ActivityMemset4;
 #endif
 
@@ -94,9 +98,14 @@ SAME_AS(Memset, correlation, TrueMemset, correlationId);
 SAME_AS(Memset, graph_node, TrueMemset, graphNodeId);
 SAME_AS(Memset, graph, TrueMemset, graphId);
 
-SAME_AS(Overhead, overhead_kind, CUpti_ActivityOverhead3, overheadKind);
-SAME_AS(Overhead, start, CUpti_ActivityOverhead3, start);
-SAME_AS(Overhead, end, CUpti_ActivityOverhead3, end);
+#if CUPTI_API_VERSION >= 22
+using TrueOverhead = CUpti_ActivityOverhead3;
+#else
+using TrueOverhead = CUpti_ActivityOverhead;
+#endif
+SAME_AS(Overhead, overhead_kind, TrueOverhead, overheadKind);
+SAME_AS(Overhead, start, TrueOverhead, start);
+SAME_AS(Overhead, end, TrueOverhead, end);
 
 SAME_SIZE(CallbackData, CUpti_CallbackData);
 SAME_AS(CallbackData, site, CUpti_CallbackData, callbackSite);
@@ -155,6 +164,7 @@ SAME_SIZE(PcStallNamesParameters, CUpti_PCSamplingGetStallReasonsParams);
 SAME_AS(PcStallNamesParameters, indices, CUpti_PCSamplingGetStallReasonsParams, stallReasonIndex);
 SAME_AS(PcStallNamesParameters, names, CUpti_PCSamplingGetStallReasonsParams, stallReasons);
 SAME_SIZE(PcStall, CUpti_PCSamplingStallReason);
+#if CUPTI_API_VERSION >= 22 // without them, nothing is sampled
 SAME_SIZE(PcData, CUpti_PCSamplingPCData);
 SAME_AS(PcData, cubin_crc, CUpti_PCSamplingPCData, cubinCrc);
 SAME_AS(PcData, offset, CUpti_PCSamplingPCData, pcOffset);
@@ -163,6 +173,7 @@ SAME_AS(PcData, correlation, CUpti_PCSamplingPCData, correlationId);
 SAME_AS(PcData, function, CUpti_PCSamplingPCData, functionName);
 SAME_AS(PcData, stall_count, CUpti_PCSamplingPCData, stallReasonCount);
 SAME_AS(PcData, stalls, CUpti_PCSamplingPCData, stallReason);
+#endif
 SAME_SIZE(PcSamplingData, CUpti_PCSamplingData);
 SAME_AS(PcSamplingData, capacity, CUpti_PCSamplingData, collectNumPcs);
 SAME_AS(PcSamplingData, samples, CUpti_PCSamplingData, totalSamples);
@@ -192,8 +203,10 @@ SAME_VALUE(kMultipleSubscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
 SAME_VALUE(kVirtualizedDeviceInsufficientPrivileges,
            CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES);
 SAME_VALUE(kConfidentialComputing, CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED);
+#if CUPTI_API_VERSION >= 26
 SAME_VALUE(kMigDevice, CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED);
 SAME_VALUE(kWslDevice, CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED);
+#endif
 SAME_VALUE(kUnknown, CUPTI_ERROR_UNKNOWN);
 SAME_VALUE(kKindMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
 SAME_VALUE(kKindMemset, CUPTI_ACTIVITY_KIND_MEMSET);

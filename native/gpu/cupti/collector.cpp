@@ -105,6 +105,13 @@ std::string CuptiCollector::begin(const Serial &cupti) {
 
 std::string CuptiCollector::subscribe(const Serial &cupti) {
   is_second_family_ = false;
+  // A tool that comes later then finds room. Kineto, of PyTorch, uses the first family, which CUPTI
+  // does not mix with the second.
+  if (library_.hasManySubscribers() && library_.driverHasManySubscribers() &&
+      mappedLibraries("libtorch_cpu.so").empty() &&
+      subscribeBeside(cupti, abi::cupti::kSuccess).empty()) {
+    return "";
+  }
   Result result = cupti->Subscribe(&subscriber_, Guarded<onCallback>::call, this);
   if (result == abi::cupti::kMultipleSubscribers || result == abi::cupti::kNotCompatible) {
     return subscribeBeside(cupti, result);

@@ -177,6 +177,7 @@ void Library::bindOptional() {
   driver_.bind(&CtxPushCurrent, "cuCtxPushCurrent_v2");
   driver_.bind(&CtxPopCurrent, "cuCtxPopCurrent_v2");
   driver_.bind(&CtxSynchronize, "cuCtxSynchronize");
+  driver_.bind(&DriverGetVersion, "cuDriverGetVersion");
 }
 
 } // namespace deepcontext::gpu::cupti

@@ -96,12 +96,20 @@ public:
   int (*CtxPushCurrent)(void *);
   int (*CtxPopCurrent)(void **);
   int (*CtxSynchronize)();
+  int (*DriverGetVersion)(int *);
 
   bool hasManySubscribers() const {
     return version >= abi::cupti::kVersionManySubscribers && serial_.Subscribe_v2 &&
            serial_.ActivityRegisterCallbacks_v2 && serial_.ActivityEnable_v2 &&
            serial_.ActivityDisable_v2 && ActivityGetNextRecord_v2 &&
            ActivityGetNumDroppedRecords_v2 && GetTimestamp_v2;
+  }
+
+  /// Whether the driver, too, lets several tools subscribe.
+  bool driverHasManySubscribers() const {
+    int driver = 0;
+    return DriverGetVersion && DriverGetVersion(&driver) == 0 &&
+           driver >= abi::cupti::kDriverManySubscribers;
   }
 
   /// Wait for the right to call the functions that may not be called at the same time: on threads

@@ -23,6 +23,8 @@ protected:
   /// Called when all records have come and no call hangs.
   virtual void disable() {}
 
+  std::string awaitRecords();
+
   HipRuntime hip_;
   std::atomic<bool> is_running_{false};
 };

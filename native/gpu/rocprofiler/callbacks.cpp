@@ -10,6 +10,12 @@
 
 namespace deepcontext::gpu::rocprofiler {
 
+namespace {
+
+thread_local uint32_t t_calls = 0; // of HIP that the thread is inside of
+
+} // namespace
+
 /// Once a session, at the program's first launch: the program may set the variables until HIP
 /// starts.
 void RocprofilerCollector::numberGpus() {
@@ -32,6 +38,9 @@ int RocprofilerCollector::onExternalId(uint64_t, Id, uint32_t kind, int32_t, uin
     if (__builtin_expect(!self.are_gpus_numbered_.load(std::memory_order_relaxed), 0)) {
       self.numberGpus();
     }
+    if (__builtin_expect(t_calls == 0, 0)) {
+      self.noteForeignLaunch();
+    }
     uint64_t node =
         kind == abi::rocprofiler::kRequestKernelDispatch ? self.hip_graphs_.nextNode() : 0;
     external->value = node << 32 | self.calls_.noteLaunchWithInternalId();
@@ -51,9 +60,11 @@ void RocprofilerCollector::onHipCall(abi::rocprofiler::CallbackRecord record,
   bool is_waiting = function == HipFunction::kWait || function == HipFunction::kBlockingCopy;
   bool is_timed = self.isTiming();
   if (record.phase == abi::rocprofiler::kPhaseEnter) {
+    ++t_calls;
     data->value = is_waiting || is_timed ? ticks() : 0;
     self.hipCallBegins(function, call);
   } else if (record.phase == abi::rocprofiler::kPhaseExit) {
+    t_calls -= t_calls > 0; // the session may have begun inside
     if (is_waiting && data->value != 0) {
       self.calls_.noteWait(self.function_names_[operation], data->value);
     }
@@ -61,6 +72,15 @@ void RocprofilerCollector::onHipCall(abi::rocprofiler::CallbackRecord record,
       self.calls_.noteTime(self.function_names_[operation], data->value);
     }
     self.hipCallEnds(function, call);
+  }
+}
+
+/// The SDK asks for the ids of all packets that lie in a queue, and the streams of several threads
+/// may share a queue.
+void RocprofilerCollector::noteForeignLaunch() {
+  if (foreign_launches_.fetch_add(1) == 0) {
+    note("some kernels were dispatched by another thread than the one that launched them, so that "
+         "they may be under the wrong call path");
   }
 }
 

@@ -52,6 +52,7 @@ std::string RocprofilerCollector::start(const Libraries &libraries,
   are_gpus_numbered_.store(false);
   beginAttribution();
   hip_graphs_.clear();
+  foreign_launches_.store(0);
   if (options.with_stalls) {
     note("stalls are not sampled: PC sampling is a beta of rocprofiler-sdk that can "
          "freeze the GPU, and its interface differs between releases");
@@ -249,6 +250,7 @@ std::string RocprofilerCollector::flushWithDeadline() {
 void RocprofilerCollector::addFigures(std::map<std::string, uint64_t> &figures) {
   figures["version"] = library_.version;
   figures["graph_nodes_known"] = attribution_.graphs.size();
+  figures["foreign_launches"] = foreign_launches_.load();
   figures["graphs_out_of_order"] = hip_graphs_.outOfOrder();
 }
 

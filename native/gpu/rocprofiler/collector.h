@@ -59,6 +59,7 @@ private:
                            abi::rocprofiler::UserData *data, void *user);
   static void onAllocation(abi::rocprofiler::CallbackRecord record,
                            abi::rocprofiler::UserData *data, void *user);
+  void noteForeignLaunch();
   void hipCallBegins(HipFunction function, const abi::rocprofiler::HipCall &call);
   void hipCallEnds(HipFunction function, const abi::rocprofiler::HipCall &call);
 
@@ -70,6 +71,7 @@ private:
   uint32_t deviceOf(Id agent);
 
   Library library_;
+  std::atomic<uint64_t> foreign_launches_{0};
   std::string problem_; // of the registration
   bool is_registered_ = false;
   bool is_every_call_declared_ = false;

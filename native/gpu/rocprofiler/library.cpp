@@ -6,6 +6,10 @@
 namespace deepcontext::gpu::rocprofiler {
 
 std::string Library::load(const std::string &path) {
+  // With queue interposition, 1.3.0 to 1.3.2 wait for signals that never come: programs hang
+  // (vllm-project/vllm 54087, ROCm/rocm-systems 11623). The library may read the variable when it
+  // is loaded.
+  setenv("ROCPROFILER_QUEUE_INTERPOSITION", "0", /*overwrite=*/0);
   std::string why;
   if (!sdk_.open(path, &why)) {
     return "rocprofiler-sdk cannot be loaded from '" + path + "': " + why +

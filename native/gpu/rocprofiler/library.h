@@ -12,7 +12,8 @@ using abi::rocprofiler::Status;
 
 /// rocprofiler-sdk's functions by their names without the prefix.
 struct Library {
-  /// Load the library. Returns the reason for a failure, or "".
+  /// Load the library. Returns the reason for a failure, or "". Sets a variable of the environment
+  /// without which programs hang below some releases, unless the program has set it.
   std::string load(const std::string &path);
   /// Let the ROCm run time use this library when it starts, not one on its search path: the run
   /// time ends the program if it cannot load the library it is told to load.

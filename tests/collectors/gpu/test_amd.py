@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,6 +42,57 @@ def test_a_runtime_that_is_up_is_too_late(sdk: FakeGpu) -> None:
     assert status == "unavailable"
     assert "too late" in reason
     assert "deepcontext profile" in reason
+
+
+def test_programs_do_not_hang_below_the_queue_interposition_of_1_3(sdk: FakeGpu) -> None:
+    """Its signals never come; the variable of the program stays."""
+    source = """
+    import ctypes
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    deepcontext.start()
+    deepcontext.stop()
+    print(getenv(b"ROCPROFILER_QUEUE_INTERPOSITION").decode())
+    """
+    assert run(sdk, source) == "0\n"
+    assert run(sdk, source, ROCPROFILER_QUEUE_INTERPOSITION="1") == "1\n"
+
+
+def test_records_that_come_after_the_wait_are_waited_for(record: Record, amd: FakeGpu) -> None:
+    def deliver() -> None:
+        time.sleep(0.15)
+        amd.deliver()
+
+    thread = threading.Thread(target=deliver)
+
+    def work() -> None:
+        amd.launch("k", us=1, count=5)
+        thread.start()
+
+    recording = record(work)
+    thread.join()
+    assert recording.counters["gpu_records_matched"] == 5
+    assert recording.report.status == "ran"
+
+
+def test_a_launch_that_another_thread_dispatches_is_counted(record: Record, sdk: FakeGpu) -> None:
+    def work() -> None:
+        sdk.launch("own", us=1)
+        sdk.dispatch("another thread's")
+        sdk.deliver()
+
+    recording = record(work)
+    assert recording.figure("foreign_launches") == 1
+    assert "dispatched by another thread" in recording.report.reason
+
+
+def test_a_doorbell_that_yields_no_records_is_warned_of(
+    sdk: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sdk.vendor.name == "amd"
+    assert "DEBUG_CLR_DIRECT_DOORBELL" not in AmdGpu().probe().reason
+    monkeypatch.setenv("DEBUG_CLR_DIRECT_DOORBELL", "1")
+    assert "DEBUG_CLR_DIRECT_DOORBELL" in AmdGpu().probe().reason
 
 
 def test_a_locked_registration_is_explained(sdk: FakeGpu) -> None:

@@ -14,6 +14,7 @@ import pytest
 from deepcontext import _native
 from deepcontext.collectors.gpu import libraries as gpu_libraries
 from deepcontext.collectors.gpu.nvidia import NvidiaGpu
+from tests.collectors.gpu.test_lifecycle import run
 from tests.collectors.gpu.test_scenarios import assert_conserved
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.collectors.gpu.test_scenarios import Record
 
-RELEASES = (28, 130001, 130101, 130200, 130300, 130401, 130500)
+RELEASES = (18, 22, 28, 130001, 130101, 130200, 130300, 130401, 130500)
 
 
 @pytest.mark.parametrize("version", RELEASES)
@@ -442,3 +443,35 @@ def test_two_copies_of_cupti_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found = gpu_libraries.find_cupti()
     assert found.path == copies[0]
     assert "two copies" in found.warning
+
+
+def test_a_tool_that_comes_later_finds_room(nvidia: FakeGpu, fakes: Path, tmp_path: Path) -> None:
+    """With a library and a driver that have it, and not beside PyTorch, whose Kineto would be refused."""
+    program = """
+        gpu.version(130401)
+        deepcontext.start()
+        gpu.launch("k", us=1)
+        gpu.deliver()
+        profile = deepcontext.stop()
+        details = next(c for c in profile.trust.collectors if c.name == vendor.name).details
+        print(details["is_shared"], profile.trust.counters["gpu_records_matched"])
+        """
+    newer = {"FAKE_FAULTS": "driver_version=13030"}
+    assert run(nvidia, program, **newer) == "1 1\n"
+    assert run(nvidia, program) == "0 1\n"
+    torch = tmp_path / "libtorch_cpu.so"
+    torch.write_bytes((fakes / "libfake_clock.so").read_bytes())
+    beside_torch = f"        import ctypes; ctypes.CDLL({str(torch)!r})\n" + program
+    assert run(nvidia, beside_torch, **newer) == "0 1\n"
+
+
+def test_below_mps_idle_time_is_the_clients_own(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        nvidia.launch("k", us=1)
+        nvidia.deliver()
+
+    assert not any("MPS" in note for note in record(work).profile.trust.notes)
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
+    assert any("MPS" in note for note in record(work).profile.trust.notes)

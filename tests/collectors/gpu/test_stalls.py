@@ -445,6 +445,16 @@ def test_a_missing_permission_is_named(record: Record, nvidia: FakeGpu, function
     assert recording.counters["gpu_records_matched"] == 1
 
 
+def test_counters_that_another_process_has(record: Record, nvidia: FakeGpu) -> None:
+    nvidia.fail("cuptiPCSamplingEnable", 26)
+
+    def work() -> None:
+        nvidia.launch("k", us=1)
+        nvidia.deliver()
+
+    assert "dcgmi profile --pause" in record(work, stalls=True).report.reason
+
+
 def test_windows_without_a_sample_are_said(record: Record, nvidia: FakeGpu) -> None:
     def work() -> None:
         nvidia.launch("k", us=1)

@@ -41,9 +41,40 @@ def test_the_tables_of_a_visit_name_machine_and_date(
     assert "Not reached: test_b." in text
 
 
+def test_a_page_says_what_a_visit_may_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where each test of a part passed, and the part ended."""
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "gpu"))
+    visit: Any = importlib.import_module("visit")
+    for name in ("visit", "stacks"):
+        sys.modules.pop(name)
+    for part, outcomes in (
+        ("visit", ("passed", "skipped")),
+        ("stalls", ("passed", "passed")),
+        ("overhead", ("passed",)),
+    ):
+        tests = {str(number): {"outcome": outcome} for number, outcome in enumerate(outcomes)}
+        text = json.dumps({"tests": tests})
+        (tmp_path / f"summary-{part}.json").write_text(text, encoding="utf-8")
+    page = visit.page(tmp_path, {"visit": "9 s", "stalls": "9 s", "overhead": "ended after 9 s"})
+    rows = [line for line in page.splitlines() if line.startswith("| ")][1:]
+    changes = {row.split(" | ")[0][2:]: row.split(" | ")[3] for row in rows}
+    assert changes.pop("stalls").startswith("docs/reference/nvidia.md")
+    assert set(changes.values()) == {"nothing |"}
+    assert "| 1 passed, 1 skipped |" in page
+
+
 def test_tests_that_run_beside_each_other_are_joined(tmp_path: Path, fakes: Path) -> None:
     """One that hangs is ended, with its programs, and told."""
-    for name in ("side_by_side.py", "conftest.py", "harness.py", "results.py", "pytest.ini"):
+    for name in (
+        "side_by_side.py",
+        "conftest.py",
+        "harness.py",
+        "results.py",
+        "stacks.py",
+        "pytest.ini",
+    ):
         shutil.copy(ROOT / "tests" / "gpu" / name, tmp_path)
     (tmp_path / "test_three.py").write_text(
         "import subprocess, sys, pytest\n"
@@ -73,6 +104,8 @@ def test_tests_that_run_beside_each_other_are_joined(tmp_path: Path, fakes: Path
     outcomes = {name: each["outcome"] for name, each in summary["tests"].items()}
     assert outcomes == {"test_good": "passed", "test_bad": "failed", "test_without_end": "hung"}
     assert summary["outcomes"] == {"failed": 1, "hung": 1, "passed": 1}
+    (stacks,) = (tmp_path / "out" / "tests").glob("*without_end*/stacks.txt")
+    assert "sleep 600" in stacks.read_text(encoding="utf-8")
     table = (tmp_path / "out" / "table-three.md").read_text(encoding="utf-8")
     assert "| a check | 1 | 2 |" in table
     assert not list((tmp_path / "out").glob("summary-all*"))

@@ -54,6 +54,10 @@ _TORCH_PROFILER: Final = (
     "serves the tool that registered first: traces of torch.profiler may lack GPU work; run the "
     "program without deepcontext for such a trace"
 )
+_DOORBELL: Final = (
+    "$DEBUG_CLR_DIRECT_DOORBELL is set, with which ROCm's profiling library gets no records of "
+    "kernels; unset it"
+)
 _STALLS = (
     "stalls (--stalls) are not sampled: AMD's PC sampling is a beta that can freeze the GPU and that "
     "must be enabled explicitly ($ROCPROFILER_PC_SAMPLING_BETA_ENABLED), and its interface differs "
@@ -178,6 +182,8 @@ def _warning(of_library: str) -> str:
         for variable in (*_TOOL_VARIABLES, "LD_PRELOAD")
         if _names_tool(variable, os.environ.get(variable, ""))
     ]
+    if os.environ.get("DEBUG_CLR_DIRECT_DOORBELL", "0") not in {"", "0"}:
+        warnings.append(_DOORBELL)
     if of_library:
         warnings.append(of_library)
     if is_mapped("libhsa-runtime64.so"):

@@ -7,6 +7,7 @@ and what the outcome is if it cannot. Invariant: CUPTI is not loaded before the 
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,10 @@ _NO_NODES = (
 _STALLS_OF_RANKS = (
     "stalls are not sampled: this is one of {} ranks, whose kernels may wait for each other, and "
     "sampling lets kernels run one after the other"
+)
+_MPS = (
+    "the GPU may be shared with other processes (MPS): its busy and idle time are those of this "
+    "process, and kernels may take longer while others run"
 )
 _WAITED_IN_VAIN = "the program used no NVIDIA GPU"
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
@@ -96,6 +101,8 @@ class NvidiaGpu:
         self._options = options
         if not has_nvidia_driver():
             return
+        if "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
+            self._collection.remark(_MPS)
         rank = current_rank()
         if options.stalls and rank:
             self._options = options = dataclasses.replace(options, stalls=False)
