@@ -18,6 +18,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import GPU_TIME_NS, LAUNCH_COUNT
 from deepcontext.profiler.importing.kineto.columns import NONE, Kind
 from deepcontext.profiler.importing.kineto.measures import Covered, exclusive
+from deepcontext.profiler.importing.reader import PROCESS_STEP
 from deepcontext.profiler.importing.tree_builder import ROOT
 
 if TYPE_CHECKING:
@@ -104,13 +105,17 @@ class Work:
         return np.where(found == NONE, NONE, calls[found] if len(calls) else NONE)
 
     def _launched_before(self) -> int:
-        """Return how many records without a launch have a number below that of the file's first call."""
-        events = self._events
-        calls = events.link[(events.kind == Kind.CALL) & (events.link > 0)]
-        if not len(calls):
-            return 0
+        """Return how many records without a launch have a number below that of their process's first call."""
+        calls = self._events.link[(self._events.kind == Kind.CALL) & (self._events.link > 0)]
         number = self._columns.device["correlation"]
-        return int(((self.launch == NONE) & (number > 0) & (number < calls.min())).sum())
+        number = number[(self.launch == NONE) & (number > 0)]
+        firsts = {
+            n: calls[calls // PROCESS_STEP == n].min()
+            for n in set((calls // PROCESS_STEP).tolist())
+        }
+        return sum(
+            int((number[number // PROCESS_STEP == n] < first).sum()) for n, first in firsts.items()
+        )
 
     def _by_operator(self, without: Mask) -> Ints:
         """Return the operator with the external id of each record without a launch, `NONE` elsewhere."""
