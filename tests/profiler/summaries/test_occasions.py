@@ -82,6 +82,27 @@ for step in range(1, 61):
 """
 
 
+IN_TURN = """
+import torch
+
+torch.set_num_threads(1)
+models = [torch.nn.Sequential(torch.nn.Linear(512, 512)) for _ in range(3)]
+batch = torch.randn(64, 512)
+
+
+def run(model):
+    for _ in range(30):
+        model(batch)
+
+
+with torch.no_grad():
+    for _ in range(20):
+        run(models[0])
+        run(models[1])
+        run(models[2])
+"""
+
+
 def _profile(folder: Path, program: str) -> Profile:
     return profiled(folder, program, "-q").profile
 
@@ -179,3 +200,7 @@ def test_without_kept_steps_nothing_is_occasional(evaluates: Profile) -> None:
     )
     assert basis_of(bare).occasions == ()
     assert basis_of(bare).rest is basis_of(bare).setup
+
+
+def test_what_a_third_of_the_steps_does_is_a_part_of_the_mean_step(tmp_path: Path) -> None:
+    assert basis_of(_profile(tmp_path, IN_TURN)).occasions == ()

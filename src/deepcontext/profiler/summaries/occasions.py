@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 # Fewer steps at random do not tell what is usual.
 _FEWEST: Final = 4
 _USUAL: Final = 0.5
+# What a larger share of all steps does, such as one of two models in turn, is a part of the mean step.
+_MOST: Final = 0.25
 # What takes less of the usual steps changes no figure.
 _LEAST: Final = 0.01
 _PROGRAM: Final = "jit("
@@ -184,16 +186,18 @@ class _Steps:
         known = nodes & (np.sum(list(seen.values()), axis=0) > 0)
         each_step = np.mean([each[known].sum() for each in seen.values()])
         steps = max(len(seen), round(float(self.events[known].sum() / each_step)))
+        all_steps = sum(each.steps for each in self.steady.of_windows)
+        if steps > _MOST * all_steps:
+            return None
         numbers = tuple(sorted(seen))
-        period = self._period(numbers, steps)
+        period = self._period(numbers, steps, all_steps)
         return Occasion(kind, name, frame, steps, period, numbers, time_ns, nodes)
 
-    def _period(self, numbers: Sequence[int], steps: int) -> int:
+    def _period(self, numbers: Sequence[int], steps: int, all_steps: int) -> int:
         """Return the number of steps from one to the next that fits the kept ones and how many there are."""
         if len(numbers) < _REGULAR:
             return 0
         apart = math.gcd(*np.diff(numbers).tolist())
-        all_steps = sum(each.steps for each in self.steady.of_windows)
         # Not all of them are kept.
         possible = (each for each in range(apart, 1, -1) if apart % each == 0)
         return next((each for each in possible if abs(steps - all_steps / each) <= 1), 0)
