@@ -221,19 +221,6 @@ class Paths:
         wanted = (self.labels[label], *self.below[node])
         return wanted if wanted in self.first else None
 
-    def step(self, path: Path) -> dict[str, Any]:
-        """Return the last function of a path as the details of a node list it."""
-        kind, name, file, line = path[-1] if path else self.at[0]
-        function = path[-1] if path else self.at[0]
-        return {
-            "source": self.first[path],
-            "id": self.first_frame.get(function, -1),
-            "name": name,
-            "layer": LAYER_OF_KIND[kind].label,
-            "file": file,
-            "line": line,
-        }
-
 
 def with_descendants(costs: Costs) -> Costs:
     """Return the inclusive cost of each path and its ancestors."""
@@ -316,13 +303,13 @@ def node_answer(view: Paths, path: Path) -> dict[str, Any]:
     members = view.members.get(path, [])
     metric = view.query.get("metric", HOST_TIME_NS.name)
     function = path[-1] if path else view.at[0]
+    kind, *place = function
     calls = None if view.calls is None else _calls(view.calls.get(path))
     return {
-        **view.step(path),
-        "kind": function[0].label,
+        "id": view.first_frame.get(function, -1),
+        **dict(zip(("kind", "name", "file", "line"), (kind.label, *place), strict=True)),
         "contexts": len(members),
         "hidden": hidden_functions(view, [path]),
-        "path": [view.step(path[: length + 1]) for length in range(len(path))],
         "values": [_value(view, path, each) for each in measures(view.profile)],
         "own": _own_metrics(view, members),
         "phases": _phases(view, path, metric),

@@ -325,7 +325,7 @@ def check_table(profiles: OpenProfiles, query: dict[str, str], answer: dict[str,
         for each in groups.rows
         if text in each.name.casefold() or text in f"{each.file}:{each.line}".casefold()
     ]
-    assert (answer["total"], answer["row_count"]) == (groups.total, groups.row_count)
+    assert answer["total"] == groups.total
     assert answer["match_count"] == len(rows)
     for row, group in zip(answer["rows"], rows[:MOST_ROWS], strict=True):
         for name in ("name", "file", "line", "inclusive", "exclusive", "contexts"):

@@ -2,7 +2,7 @@
 
 export { useEffect, useMemo, useRef, useState } from "preact/hooks";
 export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
-export { TextFitter } from "./draw/text";
+export { Surface } from "./draw/surface";
 export { START } from "./model/address";
 export { mix, palette, shadeOf, shades } from "./model/colors";
 export { formatCount, formatShare, formatTime, formatValue } from "./model/format";
@@ -12,4 +12,4 @@ export { effect } from "./signals";
 export { about, dark, go, measure, place, profile, showNode, source, tree } from "./state";
 export { Bar } from "./views/bar";
 export { addViews, spread } from "./views/later_views";
-export { Empty, Subtabs, ValueCell, Waiting } from "./views/parts";
+export { Empty, Link, Select, SourceLink, Subtabs, ValueCell, Waiting } from "./views/parts";

@@ -41,7 +41,6 @@ export function answerOf(nodes: readonly Node[], more: Partial<FlameAnswer> = {}
       layer: names.map(() => "operator"),
       file: names.map((name) => (name === "train" ? "/home/me/train.py" : "")),
       line: names.map(() => 0),
-      library: names.map(() => false),
     },
     ...more,
   };

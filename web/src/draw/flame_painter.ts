@@ -2,10 +2,9 @@
 
 import type { Palette } from "../model/colors";
 import type { Layout } from "../model/layout";
-import { TextFitter } from "./text";
+import { Surface } from "./surface";
 
 export const ROW = 20;
-const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 const PAD = 5;
 const LEAST_LABEL = 22;
 const SHARE_FROM = 190;
@@ -39,39 +38,9 @@ export interface Scene {
   readonly first: number;
 }
 
-export class FlamePainter {
-  private readonly context: CanvasRenderingContext2D;
-  private readonly fitter: TextFitter;
-  private width = 0;
-  private height = 0;
-
-  constructor(private readonly canvas: HTMLCanvasElement) {
-    const context = canvas.getContext("2d", { alpha: false });
-    if (!context) throw new Error("this browser cannot draw on a canvas");
-    this.context = context;
-    this.context.font = FONT;
-    this.fitter = new TextFitter(context);
-  }
-
-  /** Set the size in CSS pixels. */
-  resize(width: number, height: number): void {
-    const ratio = window.devicePixelRatio || 1;
-    this.width = width;
-    this.height = height;
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
-    this.canvas.width = Math.max(Math.round(width * ratio), 1);
-    this.canvas.height = Math.max(Math.round(height * ratio), 1);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.font = FONT;
-    this.context.textBaseline = "middle";
-  }
-
+export class FlamePainter extends Surface {
   paint(scene: Scene, viewport: Viewport): number {
-    const { context } = this;
-    context.globalAlpha = 1;
-    context.fillStyle = scene.palette.gap;
-    context.fillRect(0, 0, this.width, this.height);
+    this.clear(scene.palette.gap);
     const boxes = this.visible(scene, viewport);
     this.markRests(scene, viewport, boxes);
     this.fillBoxes(scene, boxes);

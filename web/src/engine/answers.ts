@@ -11,7 +11,6 @@ export interface FunctionColumns {
   layer: string[];
   file: string[];
   line: number[];
-  library: boolean[];
 }
 
 /**
@@ -86,7 +85,6 @@ export interface TableRow {
 export interface TableAnswer {
   unit: string;
   total: number;
-  row_count: number;
   match_count: number;
   match_value: number;
   phases: string[];
@@ -118,16 +116,6 @@ export interface MetricValue {
   maximum: number | null;
 }
 
-/** One frame of a call path. */
-export interface PathStep {
-  source: number;
-  id: number;
-  name: string;
-  layer: string;
-  file: string;
-  line: number;
-}
-
 /** The part of a node that belongs to one line of its function. */
 export interface LineValue {
   line: number;
@@ -140,19 +128,16 @@ export interface PhaseValue {
   value: number;
 }
 
-/** Everything known about one node, or about all nodes of a function, which have no path. */
+/** Everything known about one node, or about all nodes of a function. */
 export interface NodeAnswer {
-  source: number;
   id: number;
   name: string;
   kind: string;
-  layer: string;
   file: string;
   line: number;
   contexts: number;
   /** Library functions and lines whose cost the node received, because they are not shown. */
   hidden: number;
-  path: PathStep[];
   values: MeasureValue[];
   own: MetricValue[];
   phases: PhaseValue[];

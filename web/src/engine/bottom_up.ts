@@ -1,7 +1,6 @@
 // Callers: the tree turned round, only down to a threshold.
 
 import { visible } from "./cut";
-import { doubled } from "./doubled";
 import type { Numbers, Tree } from "./tree";
 
 const NONE = -1;
@@ -46,35 +45,18 @@ interface Climbed {
   readonly functions: { readonly length: number };
 }
 
-/** Columns of a chain: the chain that it extends, which stands before it, its function, and a node. */
-const [PARENT, FUNC, EXAMPLE, WIDTH] = [0, 1, 2, 3];
-
-/** Chains of callers. */
+/** Chains of callers: each extends one that stands before it by a function, and has a node as an example. */
 class Chains {
-  count = 0;
-  value: Float64Array;
-  private rows: Int32Array;
-
-  constructor(expected: number) {
-    this.value = new Float64Array(expected);
-    this.rows = new Int32Array(WIDTH * expected);
-  }
+  readonly parent: number[] = [];
+  readonly func: number[] = [];
+  readonly example: number[] = [];
+  readonly value: number[] = [];
 
   add(parent: number, func: number, example: number, value: number): number {
-    if (this.count === this.value.length) {
-      this.value = doubled(this.value);
-      this.rows = doubled(this.rows);
-    }
-    const row = WIDTH * this.count;
-    this.rows[row + PARENT] = parent;
-    this.rows[row + FUNC] = func;
-    this.rows[row + EXAMPLE] = example;
-    this.value[this.count] = value;
-    return this.count++;
-  }
-
-  at(chain: number, column: number): number {
-    return this.rows[WIDTH * chain + column];
+    this.parent.push(parent);
+    this.func.push(func);
+    this.example.push(example);
+    return this.value.push(value) - 1;
   }
 }
 
@@ -86,7 +68,7 @@ function callers(
   px: number,
 ): CallerTree {
   const least = Math.max(threshold, 1);
-  const chains = new Chains(8 * (start.length + 1));
+  const chains = new Chains();
   // Each node that costs climbs towards the root: where it is, and the next one of its chain.
   const at = new Int32Array(start);
   const value = new Float64Array(start.length);
@@ -145,17 +127,18 @@ function callers(
 
 /** The visible chains in pre-order, the largest child first: another order has no meaning here. */
 function shown(chains: Chains, px: number) {
-  const { count, value } = chains;
-  const rest = value.slice(0, count);
-  const { threshold } = visible(value.subarray(0, count), px);
+  const { parent, func, example, value } = chains;
+  const count = value.length;
+  const rest = [...value];
+  const { threshold } = visible(value, px);
   const children = new Map<number, number[]>();
   for (let chain = 1; chain < count; chain++) {
-    const parent = chains.at(chain, PARENT);
-    rest[parent] -= value[chain];
+    const above = parent[chain];
+    rest[above] -= value[chain];
     if (value[chain] < threshold) continue;
-    const known = children.get(parent);
+    const known = children.get(above);
     if (known) known.push(chain);
-    else children.set(parent, [chain]);
+    else children.set(above, [chain]);
   }
   const part = {
     depth: [] as number[],
@@ -166,12 +149,12 @@ function shown(chains: Chains, px: number) {
   };
   const walk = (chain: number, depth: number) => {
     part.depth.push(depth);
-    part.func.push(chains.at(chain, FUNC));
+    part.func.push(func[chain]);
     part.value.push(value[chain]);
     part.rest.push(rest[chain]);
-    part.example.push(chains.at(chain, EXAMPLE));
+    part.example.push(example[chain]);
     const below = children.get(chain) ?? [];
-    below.sort((a, b) => value[b] - value[a] || chains.at(a, FUNC) - chains.at(b, FUNC));
+    below.sort((a, b) => value[b] - value[a] || func[a] - func[b]);
     for (const each of below) walk(each, depth + 1);
   };
   walk(0, 0);

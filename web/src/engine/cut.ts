@@ -37,7 +37,10 @@ export function cut(tree: Tree, inclusive: Float64Array, root: number, px: numbe
 }
 
 /** The smallest value shown, and how many values are positive; the first value is the whole. */
-export function visible(values: Float64Array, px: number): { threshold: number; positive: number } {
+export function visible(
+  values: ArrayLike<number>,
+  px: number,
+): { threshold: number; positive: number } {
   const least = Math.max(Math.ceil((values[0] * LEAST_PX) / px), 1);
   let [some, positive, wide] = [0, 0, 0];
   for (let node = 0; node < values.length; node++) {
@@ -92,7 +95,6 @@ export function functionColumns(
     layer: [],
     file: [],
     line: [],
-    library: [],
   };
   for (const number of distinct) {
     const side = sides(number);
@@ -104,7 +106,6 @@ export function functionColumns(
     columns.layer.push(functions.layerName(side.func));
     columns.file.push(shown.file);
     columns.line.push(shown.line);
-    columns.library.push(functions.library[side.func] === 1);
   }
   return [columns, used.map((func) => index.get(func) ?? 0)];
 }

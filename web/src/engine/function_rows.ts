@@ -39,6 +39,6 @@ export function functionRows(view: TopDown, values: Numbers, unit: string): Tabl
   }
   rows.sort((a, b) => b.exclusive - a.exclusive);
   const sum = rows.reduce((total, row) => total + row.exclusive, 0);
-  const counts = { row_count: rows.length, match_count: rows.length, match_value: sum };
+  const counts = { match_count: rows.length, match_value: sum };
   return { unit, total: below[0], ...counts, phases: [], rows };
 }

@@ -1,9 +1,10 @@
 // Functions: frames that views merge, because they differ only in the line of the call.
 
-import { Pairs } from "./pairs";
 import type { Profile } from "./profile";
 
 export const NO_FRAME = -1;
+/** More than any file has. */
+const LINES = 2 ** 24;
 
 /** What a box shows. */
 export interface Shown {
@@ -44,14 +45,15 @@ export class Functions {
     const { frames, facts, tree } = profile;
     const count = frames.kind.length;
     const kinds = facts.kinds.length;
-    const places = new Pairs(byLine ? count : 0);
-    const known = new Pairs(count);
+    const places = numbering();
+    const known = numbering();
     const ofFrame = new Int32Array(count);
     const examples: number[] = [];
     for (let frame = 0; frame < count; frame++) {
       const file = frames.file[frame];
-      const place = byLine ? places.number(file, frames.line[frame]) : file;
-      const func = known.number(frames.name[frame] * kinds + frames.kind[frame], place);
+      const place = byLine ? places(file * LINES + frames.line[frame]) : file;
+      const what = frames.name[frame] * kinds + frames.kind[frame];
+      const func = known(what * Math.max(count, facts.strings.length) + place);
       if (func === examples.length) examples.push(frame);
       ofFrame[frame] = func;
     }
@@ -98,4 +100,14 @@ export class Functions {
   ofPhase(phase: number): number {
     return this.length - this.profile.facts.phases.length + phase;
   }
+}
+
+/** Number keys by first appearance. */
+function numbering(): (key: number) => number {
+  const known = new Map<number, number>();
+  return (key) => {
+    const number = known.get(key) ?? known.size;
+    known.set(key, number);
+    return number;
+  };
 }

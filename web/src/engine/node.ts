@@ -7,7 +7,6 @@ import type {
   MeasureValue,
   MetricValue,
   NodeAnswer,
-  PathStep,
   PhaseValue,
 } from "./answers";
 import { OUTSIDE } from "./entries";
@@ -25,22 +24,13 @@ const MOST_KERNELS = 5;
 export function nodeAnswer(view: TopDown, values: Numbers, nodes: readonly number[]): NodeAnswer {
   const [index] = nodes;
   const marks = view.marks(nodes);
-  const { id, layer, source: shownSource } = stepOf(view, index);
+  const func = view.tree.frame[index];
   const members = view.members(marks);
   return {
-    source: shownSource,
-    id,
-    layer,
-    ...view.functions.shown(view.tree.frame[index]),
+    id: view.functions.example[func],
+    ...view.functions.shown(func),
     contexts: members.length,
     hidden: view.hiddenFrames(marks),
-    path:
-      nodes.length > 1
-        ? []
-        : view.tree
-            .path(index)
-            .slice(1)
-            .map((each) => stepOf(view, each)),
     values: measureValues(view, marks),
     own: otherMetrics(view, members),
     phases: phaseValues(view, marks, values),
@@ -92,19 +82,6 @@ function matching(view: TopDown, text: string): Uint8Array {
     if (contains[frames.name[frame]] || contains[frames.file[frame]]) matches[func] = 1;
   });
   return matches;
-}
-
-function stepOf(view: TopDown, index: number): PathStep {
-  const func = view.tree.frame[index];
-  const { name, file, line } = view.functions.shown(func);
-  return {
-    source: view.source(index),
-    id: view.functions.example[func],
-    name,
-    layer: view.functions.layerName(func),
-    file,
-    line,
-  };
 }
 
 function measureValues(view: TopDown, marks: Uint8Array): MeasureValue[] {

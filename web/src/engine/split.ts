@@ -1,6 +1,5 @@
 // Split a tree by phases: each phase is a label and gets a copy of the paths that lead to nodes with that label.
 
-import { doubled } from "./doubled";
 import { OUTSIDE } from "./entries";
 import { type Numbers, Tree } from "./tree";
 
@@ -96,13 +95,12 @@ function copy(
   const { above, func } = made;
   // The nodes from the root down to this one, and the last copies of each.
   const path: number[] = [];
-  let last = new Int32Array(BITS << 4);
+  const last: number[] = [];
   let depth = -1;
   for (let node = 0; node < labels.length; node++) {
     while (depth >= 0 && path[depth] !== parent[node]) depth--;
     path[++depth] = node;
     const row = BITS * depth;
-    if (row === last.length) last = doubled(last);
     for (let bits = labels[node]; bits; bits &= bits - 1) {
       const bit = 31 - Math.clz32(bits & -bits);
       const id = next[bit]++;

@@ -34,7 +34,6 @@ export function tableAnswer(
   return {
     unit,
     total: table.total,
-    row_count: table.rows.length,
     match_count: rows.length,
     match_value: rows.reduce((sum, row) => sum + row.exclusive, 0),
     phases: profile.facts.listed_phases.map((phase) => profile.facts.phases[phase]),

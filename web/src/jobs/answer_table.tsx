@@ -1,7 +1,7 @@
 // A table of the report: Python wrote its values, the page adds links and pictures.
 
 import type { LinePlace, TableAnswer } from "../api_types";
-import { type Column, go, PlainTable } from "../shared";
+import { type Column, PlainTable, SourceLink } from "../shared";
 import { Bars } from "./pointed";
 
 /** `before`: columns that the page adds, by the number of the row. */
@@ -21,12 +21,7 @@ export function AnswerTable(props: { table: TableAnswer; before?: readonly Colum
 function cell(value: unknown) {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return <Small values={value} />;
-  const { file, shown, line } = value as LinePlace;
-  return (
-    <button type="button" class="link" onClick={() => go({ view: "source", path: file, line })}>
-      {shown}:{line}
-    </button>
-  );
+  return <SourceLink {...(value as LinePlace)} />;
 }
 
 /** The shape alone; the columns beside it have the numbers. */

@@ -6,7 +6,7 @@ import { ranksOf } from "./ranks_of";
 import { RanksView } from "./ranks_view";
 import { Strip } from "./strip";
 
-addViews({ Processes: ProcessesView, Ranks: RanksView, Roles, Strip });
+addViews({ processes: ProcessesView, ranks: RanksView, Roles, Strip });
 
 let latest = "";
 effect(() => {

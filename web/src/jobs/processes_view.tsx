@@ -10,6 +10,7 @@ import {
   formatCount,
   formatTime,
   go,
+  Link,
   palette,
   place,
   START,
@@ -225,9 +226,9 @@ function Opener(props: { file: number; name: string }) {
   const { file, name } = props;
   if (file < 0) return <span title="not in this page">{name}</span>;
   return (
-    <button type="button" class="link" title="Open its flame graph" onClick={() => openFile(file)}>
+    <Link title="Open its flame graph" onClick={() => openFile(file)}>
       {name}
-    </button>
+    </Link>
   );
 }
 

@@ -7,6 +7,7 @@ import {
   Empty,
   formatCount,
   formatTime,
+  Link,
   place,
   source,
   time,
@@ -141,9 +142,9 @@ function Rank(props: { of: number; open: (() => void) | undefined }) {
   if (props.of < 0) return null;
   if (!props.open) return <>{props.of}</>;
   return (
-    <button type="button" class="link" title="Open its flame graph" onClick={props.open}>
+    <Link title="Open its flame graph" onClick={props.open}>
       {props.of}
-    </button>
+    </Link>
   );
 }
 

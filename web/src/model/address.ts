@@ -1,37 +1,23 @@
 // What the user looks at, as the part of the address after "#": it can be kept, sent and undone.
 
-export type View =
-  | "overview"
-  | "processes"
-  | "ranks"
-  | "flame"
-  | "bottom-up"
-  | "sandwich"
-  | "table"
-  | "source"
-  | "compare"
-  | "findings"
-  | "roofline"
-  | "timeline"
-  | "trust"
-  | "data";
-
-export const VIEWS: readonly View[] = [
-  "overview",
-  "processes",
-  "ranks",
-  "flame",
-  "bottom-up",
-  "sandwich",
-  "table",
-  "source",
-  "compare",
-  "findings",
-  "roofline",
-  "timeline",
-  "trust",
-  "data",
-];
+/** The views in the order of their tabs, and what these say. */
+export const VIEWS = {
+  overview: "Overview",
+  processes: "Processes",
+  ranks: "Ranks",
+  flame: "Flame graph",
+  "bottom-up": "Bottom-up",
+  sandwich: "Sandwich",
+  table: "Table",
+  source: "Source",
+  compare: "Compare",
+  findings: "Findings",
+  roofline: "Roofline",
+  timeline: "Time line",
+  data: "Data",
+  trust: "Trust",
+} as const;
+export type View = keyof typeof VIEWS;
 
 export type EditKind = "root" | "focus" | "hide" | "collapse" | "drop" | "open";
 const EDIT_KINDS: readonly EditKind[] = ["root", "focus", "hide", "collapse", "drop", "open"];
@@ -113,7 +99,7 @@ export const START: Place = {
 };
 
 const CHOICES: Partial<Record<keyof Place, readonly string[]>> = {
-  view: VIEWS,
+  view: Object.keys(VIEWS),
   color: ["layer", "phase", "self", "spread"],
   order: ["program", "size"],
   shape: ["graph", "tree"],

@@ -53,6 +53,38 @@ export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+interface Spread {
+  readonly mean: number;
+  readonly deviation: number | null;
+  readonly minimum: number | null;
+  readonly maximum: number | null;
+}
+
+/** Return a mean with the deviation as a part of it; a larger deviation says nothing, a range does. */
+export function formatMean({ mean, deviation, minimum, maximum }: Spread): string {
+  const text = formatTime(mean);
+  if (deviation === null || !(mean > 0)) return text;
+  if (deviation <= mean) return `${text} ± ${toFixedEven((100 * deviation) / mean, 0)} %`;
+  return minimum === null || maximum === null ? text : `${text} (${range(minimum, maximum)})`;
+}
+
+function range(from: number, to: number): string {
+  return `${formatTime(from)} to ${formatTime(to)}`;
+}
+
+/** Return what is said of the calls of a node, by name. */
+export function callTexts(calls: Spread & { readonly count: number }): [string, string][] {
+  const { count, minimum, maximum } = calls;
+  const rows: [string, string][] = [
+    ["calls", formatCount(count)],
+    ["per call", formatMean({ ...calls, minimum: null })],
+  ];
+  if (minimum !== null && maximum !== null && count > 1) {
+    rows.push(["range", range(minimum, maximum)]);
+  }
+  return rows;
+}
+
 /** Return a part of the whole as `12.3 %`. */
 export function formatShare(part: number, whole: number): string {
   if (!(whole > 0)) return "-";

@@ -1,7 +1,7 @@
 // A flame graph as flat columns in depth-first pre-order: drawing and searching walk them without
 // making an object. Positions are parts of the whole width, 0 to 1.
 
-import type { FlameAnswer, FunctionColumns } from "../engine/answers";
+import type { FlameAnswer, FunctionColumns, NodeColumns } from "../engine/answers";
 
 /** Parts of the whole below this are rounding errors of floating point sums. */
 const REST_PART = 1e-9;
@@ -24,7 +24,7 @@ export interface Layout {
   readonly source: Float64Array;
   readonly func: Int32Array;
   readonly phase: readonly string[];
-  readonly calls: CallColumns | null;
+  readonly calls: Pick<NodeColumns, "calls" | "mean" | "deviation" | "minimum" | "maximum"> | null;
   /** In a comparison the values of each node, one a profile, the base's first. */
   readonly sides: readonly (readonly (number | null)[])[] | null;
   readonly functions: FunctionColumns;
@@ -35,14 +35,6 @@ export interface Layout {
   readonly threshold: number;
   readonly deepest: number;
   readonly most: number;
-}
-
-export interface CallColumns {
-  readonly count: Float64Array;
-  readonly mean: Float64Array;
-  readonly deviation: Float64Array;
-  readonly minimum: Float64Array | null;
-  readonly maximum: Float64Array | null;
 }
 
 /** Lay out an answer; with the order "size" the largest child comes first. */
@@ -87,7 +79,7 @@ export function layOut(answer: FlameAnswer, order: Order): Layout {
     source: Float64Array.from(nodes.source),
     func: Int32Array.from(nodes.function),
     phase: nodes.phase,
-    calls: callColumns(columns),
+    calls: nodes.calls.length ? nodes : null,
     sides: nodes.sides.length ? nodes.sides : null,
     functions: answer.functions,
     unit: answer.unit,
@@ -141,7 +133,6 @@ function joined(first: FunctionColumns, second: FunctionColumns) {
     layer: [...first.layer],
     file: [...first.file],
     line: [...first.line],
-    library: [...first.library],
   };
   const known = new Map(first.id.map((_, index) => [key(first, index), index]));
   const places = second.id.map((_, index) => {
@@ -168,15 +159,16 @@ function relatives(depth: Uint16Array) {
   return { parent, end };
 }
 
-function callColumns(answer: FlameAnswer): CallColumns | null {
-  const { calls, mean, deviation, minimum, maximum } = answer.nodes;
-  if (!calls.length) return null;
+/** Return what is known of the calls of a node, null where none were timed. */
+export function callsAt({ calls }: Layout, node: number) {
+  if (!calls || calls.calls[node] <= 0) return null;
+  const known = (value: number | undefined) => (value === undefined || value < 0 ? null : value);
   return {
-    count: Float64Array.from(calls),
-    mean: Float64Array.from(mean),
-    deviation: Float64Array.from(deviation),
-    minimum: minimum.length ? Float64Array.from(minimum) : null,
-    maximum: maximum.length ? Float64Array.from(maximum) : null,
+    count: calls.calls[node],
+    mean: calls.mean[node],
+    deviation: known(calls.deviation[node]),
+    minimum: known(calls.minimum[node]),
+    maximum: known(calls.maximum[node]),
   };
 }
 

@@ -3,4 +3,4 @@
 import { addViews } from "../shared";
 import { RooflineView } from "./roofline_view";
 
-addViews({ Roofline: RooflineView });
+addViews({ roofline: RooflineView });

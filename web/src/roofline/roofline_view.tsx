@@ -9,6 +9,7 @@ import {
   go,
   PlainTable,
   place,
+  SourceLink,
   Subtabs,
   showNode,
   source,
@@ -140,13 +141,9 @@ function columns(by: string, chart: RooflineChart): Column<RooflinePoint>[] {
       "source",
       ({ name, place: { file, line } }) =>
         file ? (
-          <button
-            type="button"
-            class="link"
-            onClick={() => go({ view: "source", path: file, line })}
-          >
+          <SourceLink file={file} line={line}>
             {name}
-          </button>
+          </SourceLink>
         ) : (
           ""
         ),

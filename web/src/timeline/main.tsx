@@ -3,4 +3,4 @@
 import { addViews } from "../shared";
 import { TimeLineView } from "./time_line_view";
 
-addViews({ TimeLine: TimeLineView });
+addViews({ timeline: TimeLineView });

@@ -1,10 +1,9 @@
 // Draws the visible part of a step on a canvas. Knows pixels, no events and no state.
 
 import type { Palette } from "../model/colors";
-import { formatTime, TextFitter } from "../shared";
+import { formatTime, Surface } from "../shared";
 import { firstAfter, type Placed, type PlacedLane, ROW, ticks } from "./placing";
 
-const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 export const AXIS = 20;
 const PAD = 4;
 const LEAST_LABEL = 24;
@@ -31,40 +30,11 @@ export interface Scene {
   readonly chosen: Chosen | null;
 }
 
-export class TimePainter {
-  private readonly context: CanvasRenderingContext2D;
-  private readonly fitter: TextFitter;
-  private width = 0;
-  private height = 0;
-
-  constructor(private readonly canvas: HTMLCanvasElement) {
-    const context = canvas.getContext("2d", { alpha: false });
-    if (!context) throw new Error("this browser cannot draw on a canvas");
-    this.context = context;
-    context.font = FONT;
-    this.fitter = new TextFitter(context);
-  }
-
-  /** Set the size in CSS pixels. */
-  resize(width: number, height: number): void {
-    const ratio = window.devicePixelRatio || 1;
-    this.width = width;
-    this.height = height;
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
-    this.canvas.width = Math.max(Math.round(width * ratio), 1);
-    this.canvas.height = Math.max(Math.round(height * ratio), 1);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.font = FONT;
-    this.context.textBaseline = "middle";
-  }
-
+export class TimePainter extends Surface {
   /** `scroll`: pixels of the lanes above the canvas. */
   paint(scene: Scene, range: Range, scroll: number): void {
-    const { context, width, height } = this;
-    context.globalAlpha = 1;
-    context.fillStyle = scene.palette.gap;
-    context.fillRect(0, 0, width, height);
+    const { height } = this;
+    this.clear(scene.palette.gap);
     scene.placed.lanes.forEach((lane, index) => {
       const next = scene.placed.lanes[index + 1]?.top ?? scene.placed.height;
       if (next < scroll || lane.top > scroll + height) return;

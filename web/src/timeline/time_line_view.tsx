@@ -7,8 +7,11 @@ import {
   Empty,
   formatTime,
   go,
+  Link,
   palette,
   place,
+  Select,
+  SourceLink,
   shadeOf,
   shades,
   showNode,
@@ -36,19 +39,15 @@ export function TimeLineView() {
     <div class="page">
       <StepStrip answer={answer} chosen={chosen.number} onChoose={onChoose} />
       <div class="subtabs">
-        <label class="field">
-          <span>Step</span>
-          <select
-            value={chosen.number}
-            onChange={(event) => go({ step: Number(event.currentTarget.value) })}
-          >
-            {slowest.map((each) => (
-              <option key={each.number} value={each.number}>
-                {`${each.number}: ${formatTime(each.duration_ns)}, ${each.why}`}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select
+          label="Step"
+          value={chosen.number}
+          options={slowest.map(({ number, duration_ns, why }) => [
+            number,
+            `${number}: ${formatTime(duration_ns)}, ${why}`,
+          ])}
+          onChoose={(number) => go({ step: Number(number) })}
+        />
         <span>{chosen.cause}</span>
       </div>
       {chosen.paths.length > 0 && (
@@ -138,18 +137,8 @@ function Details(props: { placed: Placed; at: Chosen }) {
       <span>{lane.name}</span>
       {phase && <span>{phase.replaceAll("_", " ")}</span>}
       {modules && <span class="clip">{modules}</span>}
-      {line.file && (
-        <button
-          type="button"
-          class="link"
-          onClick={() => go({ view: "source", path: line.file, line: line.line })}
-        >
-          {line.shown}:{line.line}
-        </button>
-      )}
-      <button type="button" class="link" onClick={() => showNode(node)}>
-        Show in the flame graph
-      </button>
+      {line.file && <SourceLink {...line} />}
+      <Link onClick={() => showNode(node)}>Show in the flame graph</Link>
     </>
   );
 }

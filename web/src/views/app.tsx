@@ -1,6 +1,8 @@
 // The page: first and second line, the changes made, and the chosen view.
 
+import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { View } from "../model/address";
 import { about, failure, place, profile, spoken } from "../state";
 import { Breadcrumbs } from "./breadcrumbs";
 import { CompareView } from "./compare_view";
@@ -11,7 +13,7 @@ import { Help } from "./help";
 import { onPageKey } from "./keys";
 import { laterViews } from "./later_views";
 import { OverviewView } from "./overview_view";
-import { Waiting } from "./parts";
+import { Icon, Waiting } from "./parts";
 import { SandwichView } from "./sandwich_view";
 import { SectionsView } from "./sections_view";
 import { SourceView } from "./source_view";
@@ -20,6 +22,7 @@ import { Toolbar } from "./toolbar";
 import { TrustView } from "./trust_view";
 
 export function App() {
+  const { view } = place.value;
   useEffect(() => {
     window.addEventListener("keydown", onPageKey);
     return () => window.removeEventListener("keydown", onPageKey);
@@ -33,6 +36,7 @@ export function App() {
       <Waiting />
     );
   }
+  const Shown = OWN[view] ?? laterViews.value[view] ?? Waiting;
   return (
     <>
       <Header />
@@ -40,8 +44,8 @@ export function App() {
       <Breadcrumbs />
       {failure.value && <Failure />}
       <Notices />
-      <main class="main" aria-label={place.value.view}>
-        <CurrentView />
+      <main class="main" aria-label={view}>
+        <Shown />
       </main>
       <Help />
       <div class="spoken" aria-live="polite">
@@ -51,44 +55,18 @@ export function App() {
   );
 }
 
-function CurrentView() {
-  const {
-    Processes = Waiting,
-    Ranks = Waiting,
-    Roofline = Waiting,
-    TimeLine = Waiting,
-  } = laterViews.value;
-  switch (place.value.view) {
-    case "overview":
-      return <OverviewView />;
-    case "processes":
-      return <Processes />;
-    case "ranks":
-      return <Ranks />;
-    case "flame":
-      return <FlameView key="flame" kind="top_down" />;
-    case "bottom-up":
-      return <FlameView key="bottom-up" kind="bottom_up" />;
-    case "sandwich":
-      return <SandwichView />;
-    case "table":
-      return <TableView />;
-    case "source":
-      return <SourceView />;
-    case "compare":
-      return <CompareView />;
-    case "findings":
-      return <FindingsView />;
-    case "timeline":
-      return <TimeLine />;
-    case "roofline":
-      return <Roofline />;
-    case "trust":
-      return <TrustView />;
-    case "data":
-      return <SectionsView />;
-  }
-}
+const OWN: Partial<Record<View, FunctionComponent>> = {
+  overview: OverviewView,
+  flame: () => <FlameView kind="top_down" />,
+  "bottom-up": () => <FlameView kind="bottom_up" />,
+  sandwich: SandwichView,
+  table: TableView,
+  source: SourceView,
+  compare: CompareView,
+  findings: FindingsView,
+  trust: TrustView,
+  data: SectionsView,
+};
 
 function Failure() {
   const error = failure.value;
@@ -110,14 +88,9 @@ function Notices() {
   return (
     <div class="banner quiet">
       <span>{notices.join("; ")}</span>
-      <button
-        type="button"
-        class="icon"
-        aria-label="Close the notice"
-        onClick={() => setOpen(false)}
-      >
+      <Icon label="Close the notice" onClick={() => setOpen(false)}>
         ×
-      </button>
+      </Icon>
     </div>
   );
 }

@@ -3,7 +3,7 @@
 import type { Edit } from "../model/address";
 import { titleOf } from "../model/key_texts";
 import { go, place, undoEdit } from "../state";
-import { Link } from "./parts";
+import { Icon, Link } from "./parts";
 
 const VERBS: Record<Edit["kind"], string> = {
   root: "only",
@@ -23,14 +23,9 @@ export function Breadcrumbs() {
       {edits.map((edit, index) => (
         <span class="crumb" key={`${edit.kind}${edit.target}${index}`}>
           <span class="muted">{VERBS[edit.kind]}</span> {edit.label || edit.target}
-          <button
-            type="button"
-            class="icon"
-            aria-label={`Undo: ${VERBS[edit.kind]} ${edit.label}`}
-            onClick={() => undoEdit(index)}
-          >
+          <Icon label={`Undo: ${VERBS[edit.kind]} ${edit.label}`} onClick={() => undoEdit(index)}>
             ×
-          </button>
+          </Icon>
         </span>
       ))}
       <Link title={titleOf("u")} onClick={() => undoEdit()}>

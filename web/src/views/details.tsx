@@ -3,7 +3,7 @@
 import type { FusedKernel } from "../api_types";
 import type { MeasureValue, MetricValue, NodeAnswer } from "../engine/answers";
 import { treeQuery } from "../model/address";
-import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
+import { callTexts, formatCount, formatShare, formatValue } from "../model/format";
 import { titleOf } from "../model/key_texts";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
 import {
@@ -21,7 +21,7 @@ import {
 import { CopyButton, pathText, useCopiedPath } from "./copy";
 import { laterViews } from "./later_views";
 import { NodeTip, nodeName } from "./node_tip";
-import { Dot, Link, shorten, words } from "./parts";
+import { Dot, Icon, Link, SourceLink, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const CALLS = "call_duration_ns.count";
@@ -38,16 +38,15 @@ export function Details(props: DetailsProps) {
   const { layout, node } = props;
   return (
     <aside class="details" aria-label="Selected node">
-      <button
-        type="button"
+      <Icon
+        label="Close the details"
         class="icon details-close"
-        aria-label="Close the details"
         onClick={() => {
           detailsOpen.value = false;
         }}
       >
         ×
-      </button>
+      </Icon>
       {node > 0 ? <Selected {...props} /> : <Overview layout={layout} />}
     </aside>
   );
@@ -123,10 +122,7 @@ function FileLink(props: { file: string; line: number; answer: NodeAnswer | null
   const line = props.line || props.answer?.lines[0]?.line || 0;
   return (
     <p class="details-file">
-      <Link onClick={() => go({ view: "source", path: file, line })}>
-        {shorten(file)}
-        {line ? `:${line}` : ""}
-      </Link>
+      <SourceLink file={file} line={line} />
     </p>
   );
 }
@@ -164,21 +160,12 @@ function Known(props: { answer: NodeAnswer }) {
       <Numbers answer={answer} />
       {answer.calls && (
         <dl class="pairs">
-          <dt>calls</dt>
-          <dd>{formatCount(answer.calls.count)}</dd>
-          <dt>per call</dt>
-          <dd>
-            {formatTime(answer.calls.mean)}
-            {answer.calls.deviation !== null && ` ± ${formatTime(answer.calls.deviation)}`}
-          </dd>
-          {answer.calls.minimum !== null && answer.calls.maximum !== null && (
+          {callTexts(answer.calls).map(([name, value]) => (
             <>
-              <dt>range</dt>
-              <dd>
-                {formatTime(answer.calls.minimum)} to {formatTime(answer.calls.maximum)}
-              </dd>
+              <dt key={name}>{name}</dt>
+              <dd>{value}</dd>
             </>
-          )}
+          ))}
           <dt>contexts</dt>
           <dd>{formatCount(answer.contexts)}</dd>
         </dl>
@@ -266,9 +253,7 @@ function Fused(props: { kernels: readonly FusedKernel[] }) {
           {kernel.operators.length > 0 && <p class="muted">{kernel.operators.join(", ")}</p>}
           {kernel.lines.map((each) => (
             <p key={`${each.file}:${each.line}`} class="details-file">
-              <Link onClick={() => go({ view: "source", path: each.file, line: each.line })}>
-                {each.shown}:{each.line}
-              </Link>
+              <SourceLink file={each.file} line={each.line} />
             </p>
           ))}
           {!kernel.complete && (

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { View } from "../model/address";
 import { formatTime } from "../model/format";
 import { about, detailsOpen, go, helpOpen, place, profile, theme } from "../state";
+import { Icon } from "./parts";
 import { Search } from "./search_box";
 import { tabs } from "./tabs";
 
@@ -19,6 +20,7 @@ export function Header() {
   const { view } = place.value;
   const profiles = about.value?.profiles ?? [];
   const current = profile.value;
+  const warnings = current?.warnings.length ?? 0;
   return (
     <header class="header">
       <h1 class="unseen">{current?.name}</h1>
@@ -63,23 +65,21 @@ export function Header() {
             key={tab.view}
             type="button"
             aria-current={tab.view === view ? "page" : undefined}
-            onClick={() => go({ view: tab.view satisfies View })}
+            onClick={() => go({ view: tab.view })}
           >
             {tab.label}
-            {tab.mark && (
-              <span class="tab-mark" title={`${tab.mark} warnings`}>
-                {tab.mark}
+            {tab.view === "trust" && warnings > 0 && (
+              <span class="tab-mark" title={`${warnings} warnings`}>
+                {warnings}
               </span>
             )}
           </button>
         ))}
       </nav>
       <Search />
-      <button
-        type="button"
-        class="icon"
+      <Icon
+        label="Details of the selected node"
         disabled={!DETAILED.includes(view)}
-        aria-label="Details of the selected node"
         aria-pressed={detailsOpen.value}
         title="Details (i)"
         onClick={() => {
@@ -87,27 +87,19 @@ export function Header() {
         }}
       >
         ◨
-      </button>
-      <button
-        type="button"
-        class="icon"
-        aria-label={`Theme: ${theme.value}`}
-        title={`Theme: ${theme.value} (d)`}
-        onClick={nextTheme}
-      >
+      </Icon>
+      <Icon label={`Theme: ${theme.value}`} title={`Theme: ${theme.value} (d)`} onClick={nextTheme}>
         {theme.value === "dark" ? "☾" : theme.value === "light" ? "☀" : "◐"}
-      </button>
-      <button
-        type="button"
-        class="icon"
-        aria-label="Keys"
+      </Icon>
+      <Icon
+        label="Keys"
         title="Keys (?)"
         onClick={() => {
           helpOpen.value = true;
         }}
       >
         ?
-      </button>
+      </Icon>
     </header>
   );
 }

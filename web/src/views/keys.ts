@@ -1,18 +1,7 @@
 // Keys that work wherever the focus is, except in fields.
 
 import type { ColorBy } from "../model/address";
-import {
-  about,
-  asTable,
-  detailsOpen,
-  go,
-  hasRanks,
-  helpOpen,
-  place,
-  showAs,
-  toggleLines,
-  undoEdit,
-} from "../state";
+import { asTable, detailsOpen, go, helpOpen, place, showAs, toggleLines, undoEdit } from "../state";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
@@ -29,11 +18,8 @@ export function onPageKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target as HTMLElement | null;
   if (target?.matches("input:not([type=checkbox]), select, textarea") || helpOpen.value) return;
-  if (/^[1-9]$/.test(event.key)) {
-    const tab = tabs().find(({ key }) => key === event.key);
-    if (tab) go({ view: tab.view });
-    return;
-  }
+  const tab = tabs().find(({ key }) => key === event.key);
+  if (tab) go({ view: tab.view });
   const action = ACTIONS[event.key];
   if (!action) return;
   event.preventDefault();
@@ -45,13 +31,6 @@ const ACTIONS: Record<string, () => void> = {
     helpOpen.value = true;
   },
   Escape: () => graph.value?.zoomTo(0),
-  o: () => go({ view: "overview" }),
-  p: () => {
-    if (about.value?.jobs.length) go({ view: "processes" });
-  },
-  r: () => {
-    if (hasRanks()) go({ view: "ranks" });
-  },
   n: () => goToMatch(1),
   N: () => goToMatch(-1),
   v: () => showAs(asTable.value ? "graph" : "tree"),

@@ -4,22 +4,25 @@
 import type { FunctionComponent } from "preact";
 import { Refusal } from "../api";
 import type { JobAnswer } from "../api_types";
+import type { View } from "../model/address";
 import type { Layout } from "../model/layout";
 import { effect, signal } from "../signals";
 import { about, asTable, failure, hasRanks, place } from "../state";
 
 /** What later scripts add. */
 export interface LaterViews {
-  readonly Processes: FunctionComponent;
-  readonly Ranks: FunctionComponent;
+  readonly processes: FunctionComponent;
+  readonly ranks: FunctionComponent;
   readonly Roles: FunctionComponent<{ job: JobAnswer }>;
   /** A node's cost on each rank. */
   readonly Strip: FunctionComponent<{ layout: Layout; node: number }>;
-  readonly Roofline: FunctionComponent;
-  readonly TimeLine: FunctionComponent;
+  readonly roofline: FunctionComponent;
+  readonly timeline: FunctionComponent;
 }
 
-export const laterViews = signal<Partial<LaterViews>>({});
+export const laterViews = signal<Partial<LaterViews> & Partial<Record<View, FunctionComponent>>>(
+  {},
+);
 
 /** Called by a later script. */
 export function addViews(views: Partial<LaterViews>): void {
@@ -48,14 +51,13 @@ const asked = new Set<string>();
 effect(() => {
   // A page's own file runs all its scripts before it knows what it shows.
   if (!about.value) return;
-  const { Ranks, Roofline, TimeLine } = laterViews.value;
-  if (!Ranks && (about.value.jobs.length || hasRanks())) load("jobs");
-  if (!Roofline && place.value.view === "roofline") load("roofline");
-  if (!TimeLine && place.value.view === "timeline") load("timeline");
+  const { view } = place.value;
+  if (about.value.jobs.length || hasRanks()) load("jobs", "ranks");
+  if (view === "roofline" || view === "timeline") load(view, view);
 });
 
-function load(name: string): void {
-  if (asked.has(name)) return;
+function load(name: string, view: View): void {
+  if (asked.has(name) || laterViews.value[view]) return;
   asked.add(name);
   const script = document.createElement("script");
   script.src = `static/${name}.js`;

@@ -1,7 +1,7 @@
 // The description of a node beside the mouse, and for a screen reader.
 
-import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
-import type { Layout } from "../model/layout";
+import { callTexts, formatShare, formatValue } from "../model/format";
+import { callsAt, type Layout } from "../model/layout";
 import { about, compared } from "../state";
 import { spread } from "./later_views";
 import { shorten } from "./parts";
@@ -80,21 +80,9 @@ function Row(props: { name: string; value: string; more?: string }) {
 }
 
 function Calls(props: { layout: Layout; node: number }) {
-  const { calls } = props.layout;
-  const { node } = props;
-  if (!calls || calls.count[node] <= 0) return null;
-  const spread = calls.deviation[node] >= 0 ? ` ± ${formatTime(calls.deviation[node])}` : "";
+  const calls = callsAt(props.layout, props.node);
   return (
-    <>
-      <Row name="calls" value={formatCount(calls.count[node])} />
-      <Row name="per call" value={`${formatTime(calls.mean[node])}${spread}`} />
-      {calls.minimum && calls.maximum && calls.count[node] > 1 && (
-        <Row
-          name="range"
-          value={`${formatTime(calls.minimum[node])} to ${formatTime(calls.maximum[node])}`}
-        />
-      )}
-    </>
+    calls && callTexts(calls).map(([name, value]) => <Row key={name} name={name} value={value} />)
   );
 }
 

@@ -2,11 +2,11 @@
 
 import type { AccountAnswer, GroupAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
 import { palette } from "../model/colors";
-import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
+import { formatCount, formatMean, formatTime, formatValue } from "../model/format";
 import { about, dark, go, profile, tree } from "../state";
 import { Bar } from "./bar";
 import { laterViews } from "./later_views";
-import { Empty, Link, shorten, ValueCell } from "./parts";
+import { Empty, Link, SourceLink, ValueCell } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const MOST_FINDINGS = 3;
@@ -35,13 +35,10 @@ function Headline() {
   if (!current) return null;
   const { steps } = current;
   const ranks = Math.max(current.ranks, 1);
-  const spread = steps?.deviation == null ? "" : ` ± ${formatShare(steps.deviation, steps.mean)}`;
   const parts = [
     current.wall_ns > 0 ? formatTime(current.wall_ns) : "",
     ranks > 1 ? `${formatCount(ranks)} ranks, means` : "",
-    steps
-      ? `${formatCount(Math.round(steps.count / ranks))} steps of ${formatTime(steps.mean)}${spread}`
-      : "",
+    steps ? `${formatCount(Math.round(steps.count / ranks))} steps of ${formatMean(steps)}` : "",
     current.exit_reason && current.exit_reason !== "exit" ? `ended by ${current.exit_reason}` : "",
   ];
   return (
@@ -74,13 +71,7 @@ function Account(props: { account: AccountAnswer }) {
       <ul class="overview-verdicts">
         {account.verdicts.map((verdict) => (
           <li key={verdict.text}>
-            {verdict.line ? (
-              <Link onClick={() => go({ view: "source", path: verdict.file, line: verdict.line })}>
-                {verdict.text}
-              </Link>
-            ) : (
-              verdict.text
-            )}
+            {verdict.line ? <SourceLink {...verdict}>{verdict.text}</SourceLink> : verdict.text}
           </li>
         ))}
       </ul>
@@ -197,9 +188,7 @@ function Places(props: {
             {place.line > 0 ? (
               <>
                 <th scope="row">
-                  <Link onClick={() => go({ view: "source", path: place.file, line: place.line })}>
-                    {shorten(place.file)}:{place.line}
-                  </Link>
+                  <SourceLink {...place} />
                 </th>
                 <td class="overview-code">
                   <code>{place.text}</code>

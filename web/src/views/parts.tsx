@@ -1,9 +1,9 @@
 // Small pieces that several views use.
 
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { palette } from "../model/colors";
 import { formatShare, formatValue } from "../model/format";
-import { dark, profile } from "../state";
+import { dark, go, profile } from "../state";
 
 /** Return a file relative to the folder the run began in; of a library, what follows
  * site-packages or, in the standard library, lib. */
@@ -62,12 +62,48 @@ export function Subtabs<Name extends string>(props: {
 /** A button that looks like a link, or like plain text until the mouse is over it. */
 export function Link(props: {
   plain?: boolean;
-  title?: string;
+  title?: string | undefined;
   onClick?: (() => void) | undefined;
   children: ComponentChildren;
 }) {
   const { plain, ...rest } = props;
   return <button type="button" class={plain ? "link plain" : "link"} {...rest} />;
+}
+
+/** A link to a line of source, or to a file where the line is 0. */
+export function SourceLink(props: {
+  file: string;
+  line: number;
+  title?: string | undefined;
+  children?: ComponentChildren;
+}) {
+  const { file, line } = props;
+  return (
+    <Link title={props.title} onClick={() => go({ view: "source", path: file, line })}>
+      {props.children ?? shorten(file) + (line ? `:${line}` : "")}
+    </Link>
+  );
+}
+
+/** A button of one character, whose label a screen reader reads. */
+export function Icon({ label, ...rest }: { label: string } & JSX.IntrinsicElements["button"]) {
+  return <button type="button" class="icon" aria-label={label} {...rest} />;
+}
+
+/** Names with values. */
+export function Pairs(props: { rows: readonly (readonly [string, ComponentChildren])[] }) {
+  return (
+    <table class="pairs-table">
+      <tbody>
+        {props.rows.map(([name, value]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>{value}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }
 
 export function Check(props: {

@@ -10,6 +10,7 @@ import { found, matching } from "../model/search";
 import { signal } from "../signals";
 import { go, measure, place, selected, tree } from "../state";
 import { graph } from "./graph_handle";
+import { Icon } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const DELAY_MS = 60;
@@ -111,17 +112,15 @@ export function Search() {
             {matches.count === 0 ? "no match" : countText(matches)}
           </span>
           {STEPS.map(([step, name, mark, key]) => (
-            <button
+            <Icon
               key={name}
-              type="button"
-              class="icon"
-              aria-label={`${name} match`}
+              label={`${name} match`}
               disabled={!matches.count}
               title={titleOf(key)}
               onClick={() => goToMatch(step)}
             >
               {mark}
-            </button>
+            </Icon>
           ))}
         </>
       )}

@@ -4,7 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { formatCount, formatValue, grouped } from "../model/format";
 import { go, place, profile, showNode, tree } from "../state";
-import { Empty, Link, Subtabs, shorten, Waiting, words } from "./parts";
+import { Empty, Link, Pairs, SourceLink, Subtabs, shorten, Waiting, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const MOST_ROWS = 500;
@@ -72,18 +72,12 @@ function Value(props: { name: string; value: unknown; depth: number }) {
   return (
     <>
       {single.length > 0 && (
-        <table class="pairs-table">
-          <tbody>
-            {single.map(([key, each]) => (
-              <tr key={key}>
-                <th scope="row">{fieldLabel(key)}</th>
-                <td>
-                  <Value name={key} value={each} depth={depth + 1} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Pairs
+          rows={single.map(([key, each]) => [
+            fieldLabel(key),
+            <Value name={key} value={each} depth={depth + 1} />,
+          ])}
+        />
       )}
       {large.map(([key, each]) => (
         <Part key={key} name={key} value={each} depth={depth} />
@@ -186,11 +180,7 @@ function FilePlace(props: { file: string; line: number }) {
   const text = `${shorten(file)}${line > 0 ? `:${line}` : ""}`;
   const isKnown = files.answer?.files.some((each) => each.file === file) ?? false;
   if (!isKnown) return <span title={file}>{text}</span>;
-  return (
-    <Link title={file} onClick={() => go({ view: "source", path: file, line })}>
-      {text}
-    </Link>
-  );
+  return <SourceLink file={file} line={line} title={file} />;
 }
 
 /** Text of any length: the rest of a long one unfolds. */

@@ -2,7 +2,7 @@
 
 import type { TableAnswer, TableRow } from "../engine/answers";
 import { palette } from "../model/colors";
-import { formatCount, formatTime, formatValue } from "../model/format";
+import { formatCount, formatMean, formatValue } from "../model/format";
 import { spelling } from "../model/question";
 import { dark, go, measure, place, profile, tree } from "../state";
 import { CopyTable } from "./copy";
@@ -29,20 +29,7 @@ function columnsOf({ total, unit, phases }: TableAnswer): Column<TableRow>[] {
       (row) => <PhaseBar values={row.phases} phases={phases} unit={unit} />,
     ],
     CALL_COLUMN,
-    [
-      "mean",
-      "per call",
-      (row) => row.calls?.mean ?? 0,
-      ({ calls }) =>
-        calls && (
-          <>
-            {formatTime(calls.mean)}
-            {calls.deviation !== null && calls.mean > 0 && (
-              <span class="muted"> ± {Math.round((100 * calls.deviation) / calls.mean)} %</span>
-            )}
-          </>
-        ),
-    ],
+    ["mean", "per call", (row) => row.calls?.mean ?? 0, ({ calls }) => calls && formatMean(calls)],
     ["contexts", "contexts", (row) => row.contexts, (row) => formatCount(row.contexts)],
   ];
 }

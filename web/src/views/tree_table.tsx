@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatCount, formatTime, formatValue } from "../model/format";
-import { type Layout, pathTo } from "../model/layout";
+import { callsAt, type Layout, pathTo } from "../model/layout";
 import { changeOf, nodeName, sideText } from "./node_tip";
 import { Dot, ValueCell } from "./parts";
 import { useWindowed } from "./windowed";
@@ -205,7 +205,7 @@ function Row(
 
 /** Return the texts of a row after its name, and after its value in a tree of one profile. */
 export function cellsOf(layout: Layout, node: number, backwards: boolean): string[] {
-  const { sides, unit, calls } = layout;
+  const { sides, unit } = layout;
   if (sides) {
     const [base] = sides[node];
     return sides[node].flatMap((value, side) =>
@@ -213,8 +213,8 @@ export function cellsOf(layout: Layout, node: number, backwards: boolean): strin
     );
   }
   const self = backwards ? "" : formatValue(layout.exclusive[node], unit);
-  if (!calls || calls.count[node] <= 0) return [self, "", ""];
-  return [self, formatCount(calls.count[node]), formatTime(calls.mean[node])];
+  const calls = callsAt(layout, node);
+  return calls ? [self, formatCount(calls.count), formatTime(calls.mean)] : [self, "", ""];
 }
 
 function headOf(layout: Layout, backwards: boolean): readonly string[] {

@@ -2,7 +2,7 @@
 
 import { formatCount, formatTime } from "../model/format";
 import { about, profile } from "../state";
-import { words } from "./parts";
+import { Pairs, words } from "./parts";
 
 const MANY_FACTS = 4;
 
@@ -22,6 +22,7 @@ function Facts(props: { facts: Readonly<Record<string, string>> }) {
 export function TrustView() {
   const current = profile.value;
   if (!current) return null;
+  const cost = current.hook_cost_ns_per_event;
   return (
     <div class="page scroll" tabIndex={0} role="region" aria-label="Trust">
       <div class="prose">
@@ -70,35 +71,25 @@ export function TrustView() {
         </section>
         <section>
           <h2>Counters</h2>
-          <table class="pairs-table">
-            <tbody>
-              {Object.entries(current.counters).map(([name, value]) => (
-                <tr key={name}>
-                  <th scope="row">{words(name)}</th>
-                  <td class="number">{formatCount(value)}</td>
-                </tr>
-              ))}
-              {current.hook_cost_ns_per_event !== null && (
-                <tr>
-                  <th scope="row">cost of one event, measured in this run</th>
-                  <td class="number">{formatTime(Math.round(current.hook_cost_ns_per_event))}</td>
-                </tr>
-              )}
-            </tbody>
-          </table>
+          <Pairs
+            rows={[
+              ...Object.entries(current.counters).map(
+                ([name, value]) => [words(name), formatCount(value)] as const,
+              ),
+              ...(cost === null
+                ? []
+                : [
+                    [
+                      "cost of one event, measured in this run",
+                      formatTime(Math.round(cost)),
+                    ] as const,
+                  ]),
+            ]}
+          />
         </section>
         <section>
           <h2>Run</h2>
-          <table class="pairs-table">
-            <tbody>
-              {current.facts.map(([name, value]) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td>{value}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Pairs rows={current.facts as [string, string][]} />
         </section>
       </div>
     </div>
