@@ -1,9 +1,8 @@
 """The page's engine: processor time of a switch, and the size of the one-file page.
 
 Runs the engine in Node, which has the same JavaScript engine as Chromium. No tree is kept from before. At
-first the engine's own code is not compiled yet; "warm" is the first use after the page's warm-up
-(`web/src/engine/warm_up.ts`), which a page does while nobody asks; "again" is the same switch on other
-trees, after some switches. The one-file page is that of the demo (`examples/torch_transformer.py`), if
+first the engine's own code is not compiled yet; "again" is the same switch on other trees, after some
+switches. The one-file page is that of the demo (`examples/torch_transformer.py`), if
 torch is installed. Needs node (`make web` installs the page's packages).
 
     python benchmarks/page_engine.py
@@ -46,9 +45,7 @@ ROUNDS = 3
 AGAIN, COMPILING = 6, 3
 
 
-def measured(
-    script: Path, folder: Path, nodes: int, *, again: int = 0, warm: bool = False
-) -> dict[str, list[float]]:
+def measured(script: Path, folder: Path, nodes: int, *, again: int = 0) -> dict[str, list[float]]:
     """Return the median processor time of each switch at first, and then `again` times, ms."""
     data, asked = folder / "data", folder / "questions.json"
     profile = random_profile(nodes, depth=40)
@@ -69,10 +66,7 @@ def measured(
     rounds = []
     for _ in range(ROUNDS):
         ran = subprocess.run(
-            [
-                *("node", "--max-old-space-size=1024", str(script), str(data), str(asked)),
-                *(["warm"] if warm else []),
-            ],
+            ["node", "--max-old-space-size=1024", str(script), str(data), str(asked)],
             check=True,
             capture_output=True,
         )
@@ -103,17 +97,13 @@ def table() -> Table:
         subprocess.run(["node", "tests/build_engine.mjs", name], cwd=WEB, check=True)
         script = folder / "run_engine.mjs"
         of_small = measured(script, folder, small, again=AGAIN)
-        warm_small = measured(script, folder, small, warm=True)
         of_large = measured(script, folder, large)
-        warm_large = measured(script, folder, large, warm=True)
     rows = [
         [
             what,
             f"{first:.1f}",
-            f"{warm_small[what][0]:.1f}",
             "".join(f"{each:.1f}" for each in again),
             f"{of_large[what][0]:.1f}",
-            f"{warm_large[what][0]:.1f}",
         ]
         for what, (first, *again) in of_small.items()
     ]
@@ -126,10 +116,8 @@ def table() -> Table:
     head = [
         "processor time, ms",
         f"{small:,} nodes, at first",
-        f"{small:,} nodes, warm",
         f"{small:,} nodes, again",
         f"{large:,} nodes, at first",
-        f"{large:,} nodes, warm",
     ]
     return Table("The page's engine", head, rows, notes)
 

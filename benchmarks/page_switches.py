@@ -1,10 +1,11 @@
 """Switches in a real browser: the first one after a look at the page, and later ones; frames; memory.
 
-Runs `deepcontext view`, and against it a headless Chromium without a GPU. "First" is the first switch
-of a page that has been looked at for a second and is warm, in a process of its own;
-"again" is the same switch of other trees in one page. The engine's time is elapsed time, which the
-page measures itself (`performance.measure`); the thread's is the processor time of the page's thread for
-the whole switch: engine, views, layout and drawing. Needs playwright and chromium (tools/setup_browser.sh).
+Runs `deepcontext view`, and against it a headless Chromium without a GPU. "First" is the first switch of
+a page that has been looked at for a second, in a process of its own; "again" is the same switch of other
+trees in one page. "Answer" is the elapsed time until the engine's thread has answered, which the page
+measures itself (`performance.measure`); the thread's is the processor time of the page's own thread for
+the whole switch: views, layout and drawing; "longest" is the longest task of this thread. Needs
+playwright and chromium (tools/setup_browser.sh).
 
     python benchmarks/page_switches.py [NODES ...]
 """
@@ -87,15 +88,12 @@ class Page:
         self.page.goto(f"{address}#view=flame")
         self.page.wait_for_selector(".status")
         self.page.wait_for_timeout(LOOK_MS)
-        # On a loaded machine the page is not warm after a second; a row says when it was.
-        while not self.page.evaluate("performance.getEntriesByName('warm').length"):
-            self.page.wait_for_timeout(100)
 
-    def go(self, place: str) -> tuple[float, float]:
-        """Go to a place; return the engine's time and the thread's, ms."""
+    def go(self, place: str) -> tuple[float, float, float]:
+        """Go to a place; return the time of the answer, that of the thread, and its longest task, ms."""
         what = "table" if "table" in place else "flame"
         before = self.thread_ms()
-        self.page.evaluate("performance.clearMeasures()")
+        self.page.evaluate("performance.clearMeasures(); blocked.length = 0")
         self.page.evaluate(
             f"location.hash = '{place if 'view=' in place else f'view=flame&{place}'}'"
         )
@@ -103,22 +101,14 @@ class Page:
         took = (
             f"performance.getEntriesByName('{what}').reduce((sum, each) => sum + each.duration, 0)"
         )
-        while not (engine := self.page.evaluate(took)):
+        while not (answer := self.page.evaluate(took)):
             self.page.wait_for_timeout(10)
         self.page.wait_for_timeout(REST_MS)
-        return engine, self.thread_ms() - before
+        return answer, self.thread_ms() - before, self.blocked_ms()
 
     def thread_ms(self) -> float:
         metrics = self.devtools.send("Performance.getMetrics")["metrics"]
         return next(1000 * each["value"] for each in metrics if each["name"] == "TaskDuration")
-
-    def warm_ms(self) -> float:
-        """Return how long after the first answer the engine was warm."""
-        took = (
-            "performance.getEntriesByName('warm')[0].startTime"
-            " - performance.getEntriesByName('flame')[0].startTime"
-        )
-        return float(self.page.evaluate(took))
 
     def blocked_ms(self) -> float:
         """Return the longest task of the page's thread so far."""
@@ -156,22 +146,21 @@ def varied(place: str, number: int) -> str:
     return f"{place},{hide}" if "edits" in place else f"{place}&edits={hide}"
 
 
-def median(times: list[tuple[float, float]]) -> list[str]:
+def median(times: list[tuple[float, ...]]) -> list[str]:
     return [f"{statistics.median(each):.1f}" for each in zip(*times, strict=True)]
 
 
 def measured(address: str, nodes: int) -> tuple[list[list[str]], list[list[str]]]:
     """Return the rows of the switches, and the rows of what else a page takes."""
-    first: dict[str, list[tuple[float, float]]] = {name: [] for name in SWITCHES}
-    again: dict[str, list[tuple[float, float]]] = {name: [] for name in SWITCHES}
-    blocked, warm = [], []
+    first: dict[str, list[tuple[float, ...]]] = {name: [] for name in SWITCHES}
+    again: dict[str, list[tuple[float, ...]]] = {name: [] for name in SWITCHES}
+    blocked = []
     for _ in range(ROUNDS[nodes]):
         for name, place in SWITCHES.items():
             # A browser of its own, because processes and code are kept for the next page.
             with chromium() as browser:
                 page = Page(browser, address)
                 blocked.append(page.blocked_ms())
-                warm.append(page.warm_ms())
                 first[name].append(page.go(place))
     with chromium() as browser:
         page = Page(browser, address)
@@ -192,12 +181,7 @@ def measured(address: str, nodes: int) -> tuple[list[list[str]], list[list[str]]
         [f"{nodes:,}: memory of the tab, first picture", f"{opened:.0f} MiB", "1024 MiB"],
         [f"{nodes:,}: memory of the tab, {count} switches", f"{memory:.0f} MiB", "1024 MiB"],
         [
-            f"{nodes:,}: from the first answer until the engine is warm",
-            f"{statistics.median(warm):.0f} ms",
-            "1000 ms",
-        ],
-        [
-            f"{nodes:,}: longest task until then",
+            f"{nodes:,}: longest task of the first picture",
             f"{statistics.median(blocked):.0f} ms",
             "",
         ],
@@ -219,11 +203,9 @@ def tables(sizes: tuple[int, ...] = tuple(BARS_MS)) -> list[Table]:
     where = f"Headless Chromium without a GPU, {WIDTH} x {HEIGHT}. {machine()}."
     head = [
         "ms",
-        "engine, first",
-        "thread, first",
-        "engine, again",
-        "thread, again",
-        "bar of the engine",
+        *("answer, first", "thread, first", "longest, first"),
+        *("answer, again", "thread, again", "longest, again"),
+        "bar of the answer",
     ]
     return [
         Table("Switches in the browser", head, switches, [f"Medians. {where}"]),

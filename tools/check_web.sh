@@ -17,6 +17,7 @@ build() { # the page's script, and those of views that few pages show
   npm run --silent build:jobs -- --logLevel error "$@"
   npm run --silent build:roofline -- --logLevel error "$@"
   npm run --silent build:timeline -- --logLevel error "$@"
+  npm run --silent build:engine -- --logLevel error "$@"
 }
 if [ "${1:-}" = --write ]; then
   build

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 WEB: Final = Path(__file__).parents[2] / "web"
 
 
-def answers(profiles: OpenProfiles, questions: list[Question], *, warm: bool = False) -> list[Any]:
+def answers(profiles: OpenProfiles, questions: list[Question]) -> list[Any]:
     """Return the engine's answers to questions about profiles."""
     folder = _built()
     data, asked = folder / "data", folder / "questions.json"
     data.write_text("\n".join(page_data(profiles)), encoding="ascii")
     asked.write_text(json.dumps(questions), encoding="utf-8")
     command = ["node", str(folder / "run_engine.mjs"), str(data), str(asked)]
-    ran = subprocess.run([*command, *(["warm"] if warm else [])], capture_output=True, check=True)
+    ran = subprocess.run(command, capture_output=True, check=True)
     found: list[Any] = json.loads(ran.stdout)["answers"]
     return found
 

@@ -61,11 +61,9 @@ MOST_ROWS: Final = 500
 PHASES: Final = [phase.label for phase in Phase if phase is not Phase.NONE]
 
 
-def compare(
-    engine: Engine, profiles: OpenProfiles, questions: list[Question], *, warm: bool = False
-) -> list[Any]:
+def compare(engine: Engine, profiles: OpenProfiles, questions: list[Question]) -> list[Any]:
     """Ask the engine, and hold its answers to the naive reference; return the answers."""
-    answers = engine(profiles, questions, warm=warm)
+    answers = engine(profiles, questions)
     for (what, query), answer in zip(questions, answers, strict=True):
         try:
             CHECKS[what](profiles, query, answer)
@@ -562,14 +560,13 @@ def test_profiles_of_the_reports(engine: Engine, training_folder: Path, name: st
     assert name == "empty" or any("functions" in each for each in answers)
 
 
-@pytest.mark.parametrize("name", ["all", "no metric", "one node"])
-def test_an_engine_that_warmed_up_answers_alike(engine: Engine, name: str) -> None:
-    made = random_profile(1 if name == "one node" else 3_000)
-    metrics = MetricTable({}) if name == "no metric" else made.metrics
-    profiles = opened(Profile(made.frames, made.tree, metrics, made.run, made.trust))
-    questions = [("flame", {}), ("table", {}), ("flame", {"pivot": "phase"})]
-    answers = compare(engine, profiles, questions, warm=True)
-    assert ("error" in answers[0]) == (name == "no metric")
+def test_a_question_that_is_dropped_is_not_answered(engine: Engine) -> None:
+    profiles = opened(random_profile(3_000))
+    flame = ("flame", {})
+    dropped = [*flame, "dropped"]
+    answers = engine(profiles, [flame, dropped, dropped, flame])
+    assert answers[1:3] == [None, None]
+    assert answers[0] == answers[3]
 
 
 def test_kernels_of_a_gpu(engine: Engine, make_profile: Any) -> None:
@@ -713,10 +710,20 @@ def values_by_rank(
     """Return for each node what the engine knows of the ranks, and the values in their own profiles."""
     query = {"metric": "host_time_ns", "pivot": "none", "px": "16384", **query}
     files = [{**query, "file": str(number)} for number in range(len(ranks) + 1)]
-    known, whole, *own = engine(
-        opened(merged, *ranks), [("by_rank", query), *(("flame", each) for each in files)]
+    whole, *own = engine(
+        opened(merged, *ranks),
+        [("flame", {**files[0], "ranks": "1"}), *(("flame", each) for each in files[1:])],
     )
-    found = {each["source"]: each for each in known}
+    nodes = whole["nodes"]
+    asked = [
+        ("rank_values", {**query, "ranks": "1", "source": str(each)}) for each in nodes["source"]
+    ]
+    found = [
+        {"values": known["values"], "most": most, "rank": rank}
+        for known, most, rank in zip(
+            engine(opened(merged), asked), nodes["most"], nodes["most_rank"], strict=True
+        )
+    ]
     places = [by_path(each) for each in own]
     rows = []
     for path, place in by_path(whole).items():
@@ -725,7 +732,7 @@ def values_by_rank(
             for of_rank, answer in zip(places, own, strict=True)
         ]
         if sum(values) == whole["nodes"]["value"][place]:  # no rank's node was cut away
-            rows.append((found[whole["nodes"]["source"][place]], values))
+            rows.append((found[place], values))
     assert len(rows) > len(places[0]) / 2
     return rows
 
@@ -742,10 +749,10 @@ def test_values_of_joined_ranks_are_those_of_their_own_trees_where_known(engine:
             kept += 1
             # Smaller paths below count as if each rank had the share that it has of the kept path.
             assert found["values"] == pytest.approx(values, rel=0.1, abs=0.02 * max(values))
-        elif found["spread"] is not None:
+        elif found["most"] >= 0:
             stored += 1
-            assert found["spread"]["most"] == max(values)
-            assert values[found["spread"]["mostRank"]] == max(values)
+            assert found["most"] == max(values)
+            assert values[found["rank"]] == max(values)
     assert kept > 100
     assert stored > 100
 
@@ -755,4 +762,8 @@ def test_values_of_joined_ranks_are_known_for_all_phases_and_stored_metrics_only
 ) -> None:
     profile = joined(made_ranks(2))
     asked = [{"metric": "host_time_ns", "phase": "forward"}, {"metric": "call_duration_ns.count"}]
-    assert engine(opened(profile), [("by_rank", each) for each in asked]) == [None, None]
+    questions = [("rank_values", {**each, "ranks": "1", "source": "0"}) for each in asked]
+    phases, metrics = engine(opened(profile), questions)
+    assert phases["values"] is metrics["values"] is None
+    assert "all phases" in phases["why"]
+    assert "measure" in metrics["why"]

@@ -1,4 +1,4 @@
-// Where answers come from: the engine, which reads columns, and what Python wrote besides columns.
+// Asks the engine's thread (`engine/thread.ts`), which has all data: the page's own thread only draws.
 
 import type {
   AboutAnswer,
@@ -12,35 +12,34 @@ import type {
   TimeLineAnswer,
 } from "./api_types";
 import type {
+  ChangesAnswer,
   FilesAnswer,
   FindAnswer,
   FlameAnswer,
   NodeAnswer,
+  RankValues,
   SourceAnswer,
   TableAnswer,
 } from "./engine/answers";
-import type { Container } from "./engine/container";
-import { Engine } from "./engine/engine";
-import { Kept } from "./engine/kept";
-import { treeOptions } from "./engine/options";
-import { Profile } from "./engine/profile";
-import type { TopDown } from "./engine/top_down";
-import { warmUp } from "./engine/warm_up";
-import { type Query, spelling } from "./model/question";
-import { fileReader, type Reader, serverReader } from "./reader";
+import type { Port, Received, Sent } from "./engine/thread";
+import type { Query } from "./model/question";
 import { Refusal } from "./refusal";
 
 export { Refusal };
 
 /** What the engine computes. */
 export interface Computed {
+  /** Nothing: the columns of a profile are asked for soon. */
+  opened: boolean;
   flame: FlameAnswer;
   node: NodeAnswer;
   functions: TableAnswer;
   find: FindAnswer;
   table: TableAnswer;
+  changes: ChangesAnswer;
   files: FilesAnswer;
   source: SourceAnswer;
+  rank_values: RankValues;
 }
 
 /** What Python wrote. */
@@ -48,6 +47,7 @@ export interface Written {
   about: AboutAnswer;
   profile: ProfileAnswer;
   findings: FindingsAnswer;
+  ranks: RanksAnswer;
   roofline: RooflineAnswer;
   section: SectionAnswer;
   text: SourceText;
@@ -58,89 +58,84 @@ export interface Written {
 export type Answers = Computed & Written;
 export type What = keyof Answers;
 
-const ANSWERS_KEPT = 64;
-const PROFILES_KEPT = 16;
-const LEAST_IDLE_MS = 8;
+interface Thread {
+  onmessage: ((event: MessageEvent<Received>) => void) | null;
+  postMessage(sent: Sent): void;
+}
 
-/** Questions are answered here; what was read last is kept. */
+interface Waiting {
+  readonly sent: Sent;
+  settle(received: Received): void;
+}
+
+/** Sends questions, and gives each answer to who asked for it. */
 export class Source {
-  private readonly engine = new Engine();
-  private isWarm = false;
-  private readonly profiles = new Kept<Promise<Profile>>(PROFILES_KEPT);
-  private readonly written = new Kept<Promise<unknown>>(ANSWERS_KEPT);
+  readonly #waiting = new Map<number, Waiting>();
+  #thread: Thread | null = null;
+  #last = 0;
 
-  constructor(private readonly reader: Reader) {}
+  constructor(private readonly data: string) {}
 
-  async ask<W extends What>(what: W, query: Query): Promise<Answers[W]> {
-    return (await (Engine.computes(what)
-      ? this.compute(what, query)
-      : this.read(what, query))) as Answers[W];
+  connect(thread: Thread): void {
+    this.#thread = thread;
+    thread.onmessage = ({ data }) => this.#waiting.get(data.id)?.settle(data);
+    thread.postMessage(this.data);
+    for (const { sent } of this.#waiting.values()) thread.postMessage(sent);
   }
 
-  /** The tree that a question is about. */
-  async view(query: Query): Promise<TopDown> {
-    const profile = await this.profile(query.file || "0");
-    return this.engine.view(profile, treeOptions(query, profile.facts));
-  }
-
-  /** What is known of the ranks of a merged profile. */
-  ranks(file: string): Promise<Container<RanksAnswer>> {
-    const make = () => this.reader.container<RanksAnswer>("ranks", file);
-    return once(this.written, `ranks ${file}`, make) as Promise<Container<RanksAnswer>>;
-  }
-
-  private async compute(what: keyof Computed, query: Query): Promise<unknown> {
-    const files =
-      query.kind === "difference" ? (query.files || "0,1").split(",") : [query.file || "0"];
-    const profiles = await Promise.all(files.map((file) => this.profile(file)));
-    const named = profiles[0].facts.files[query.path];
-    const text =
-      what === "source" && named
-        ? await this.read("text", { file: query.file, path: query.path })
-        : null;
+  /** Return the answer; a question that is dropped is never answered. */
+  ask<W extends What>(what: W, query: Query, dropped?: AbortSignal): Promise<Answers[W]> {
+    this.#last += 1;
+    const id = this.#last;
+    const sent = { id, what, query };
     const start = performance.now();
-    const answer = this.engine.answer(what, query, profiles, text as SourceText | null);
-    performance.measure(what, { start });
-    if (!this.isWarm) whileIdle(warmUp(profiles[0]));
-    this.isWarm = true;
-    return answer;
-  }
-
-  private profile(file: string): Promise<Profile> {
-    return once(
-      this.profiles,
-      file,
-      async () => new Profile(await this.reader.container("columns", file), file),
-    );
-  }
-
-  private read(what: keyof Written, query: Query): Promise<unknown> {
-    return once(this.written, spelling(what, query), () => this.reader.answer(what, query));
+    this.#thread?.postMessage(sent);
+    return new Promise((resolve, reject) => {
+      dropped?.addEventListener("abort", () => {
+        if (this.#waiting.delete(id)) this.#thread?.postMessage(id);
+      });
+      const settle = ({ answer, error, status = -1 }: Received) => {
+        this.#waiting.delete(id);
+        performance.measure(what, { start });
+        if (error === undefined) resolve(answer as Answers[W]);
+        else reject(status < 0 ? new Error(error) : new Refusal(error, status));
+      };
+      this.#waiting.set(id, { sent, settle });
+    });
   }
 }
 
-/** Take steps while the page has nothing else to do, and none where the browser does not say when. */
-function whileIdle(steps: Iterator<void>): void {
-  globalThis.requestIdleCallback?.((deadline) => {
-    do {
-      if (steps.next().done) {
-        performance.mark("warm");
-        return;
-      }
-    } while (deadline.timeRemaining() > LEAST_IDLE_MS);
-    whileIdle(steps);
-  });
-}
-
-/** What failed is asked for again. */
-function once<Value>(kept: Kept<Promise<Value>>, key: string, make: () => Promise<Value>) {
-  const asked = kept.get(key, make);
-  asked.catch(() => kept.drop(key));
-  return asked;
-}
-
-/** Return the source that this page was made for: its own file, or the server that sent it. */
+/** Return the source of this page: its own file, or the server that sent it. */
 export function openSource(): Source {
-  const embedded = document.getElementById("deepcontext-data")?.textContent;
-  return new Source(embedded ? fileReader(embedded.split("\n")) : serverReader());
+  const part = (name: string) => document.getElementById(`deepcontext-${name}`)?.textContent;
+  const code = part("engine");
+  const source = new Source(part("data") ?? "");
+  try {
+    const blob = code && URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const worker = new Worker(blob || SCRIPT);
+    worker.onerror = () => withoutThread(source, code);
+    source.connect(worker);
+  } catch {
+    withoutThread(source, code);
+  }
+  return source;
+}
+
+const SCRIPT = "static/engine.js";
+
+/** Answer on the page's own thread, where a browser starts no other. */
+function withoutThread(source: Source, code: string | null | undefined): void {
+  const script = document.createElement("script");
+  const begin = () => {
+    const { port1, port2 } = new MessageChannel();
+    (globalThis as unknown as { deepcontextEngine: (port: Port) => void }).deepcontextEngine(port2);
+    source.connect(port1);
+  };
+  if (code) script.textContent = code;
+  else {
+    script.src = SCRIPT;
+    script.onload = begin;
+  }
+  document.head.append(script);
+  if (code) begin();
 }

@@ -32,14 +32,21 @@ export interface Calls {
   maximum: number | null;
 }
 
-/** The memory of the host or of one device; `peak_roles` add up to the peak. `growth_bytes` is counted over `growth_steps` steps, 0 if growth is not counted. */
+/** A part of a whole, named as a reader sees it; it has the colour of a layer. */
+export interface PartAnswer {
+  name: string;
+  value: number;
+  layer: string;
+}
+
+/** The memory of the host or of one device; `parts` add up to the peak. `growth_bytes` is counted over `growth_steps` steps, 0 if growth is not counted. */
 export interface PoolAnswer {
   name: string;
   peak_bytes: number;
   live_bytes: number;
   growth_bytes: number;
   growth_steps: number;
-  peak_roles: Record<string, number>;
+  parts: PartAnswer[];
 }
 
 /** What limits the run, a sentence; a `line` of 0 stands for no line. */
@@ -47,13 +54,6 @@ export interface VerdictAnswer {
   text: string;
   file: string;
   line: number;
-}
-
-/** A part of the elapsed time, and its own parts in words. */
-export interface GroupAnswer {
-  name: string;
-  value: number;
-  parts: string;
 }
 
 /** The time of one line, without deeper lines of the program; a `line` of 0 stands for the rest. */
@@ -74,8 +74,8 @@ export interface AccountAnswer {
   setup: string;
   steps: number;
   whole_ns: number;
-  groups: GroupAnswer[];
-  gpu: GroupAnswer[];
+  groups: PartAnswer[];
+  gpu: PartAnswer[];
   by_gpu: boolean;
   lines_whole_ns: number;
   base: string;

@@ -2,13 +2,13 @@
 
 import { render } from "preact";
 import { openSource } from "./api";
-import * as shared from "./shared";
+import { shared } from "./shared";
 import { open } from "./state";
 import "./style.css";
 import { App } from "./views/app";
 
 // Read by later scripts, such as `jobs/main.tsx`.
-Object.assign(globalThis, { deepcontext: shared });
+Object.assign(globalThis, { shared });
 
 const root = document.getElementById("app");
 if (root) {

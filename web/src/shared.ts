@@ -1,15 +1,56 @@
 // What later scripts take from the first: all run one copy of each module.
 
-export { useEffect, useMemo, useRef, useState } from "preact/hooks";
-export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
-export { Surface } from "./draw/surface";
-export { START } from "./model/address";
-export { mix, palette, shadeOf, shades } from "./model/colors";
-export { formatCount, formatShare, formatTime, formatValue } from "./model/format";
-export { type Column, PlainTable, time } from "./parts/plain_table";
-export { usePromise } from "./parts/use_promise";
-export { effect } from "./signals";
-export { about, dark, go, measure, place, profile, showNode, source, tree } from "./state";
-export { Bar } from "./views/bar";
-export { addViews, spread } from "./views/later_views";
-export { Empty, Link, Select, SourceLink, Subtabs, ValueCell, Waiting } from "./views/parts";
+import { Fragment, h } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Surface } from "./draw/surface";
+import { START } from "./model/address";
+import { mix, palette, shadeOf, shades } from "./model/colors";
+import { formatCount, formatShare, formatTime, formatValue } from "./model/format";
+import { about, dark, go, measure, place, showNode, tree } from "./state";
+import { Bar, Legend, Stack } from "./views/bar";
+import { addViews } from "./views/later_views";
+import { Empty, Link, Select, SourceLink, Subtabs, ValueCell, Waiting } from "./views/parts";
+import { PlainTable, time } from "./views/plain_table";
+import { Pointer } from "./views/pointer";
+import { useAnswer } from "./views/use_answer";
+
+export const shared = {
+  Fragment,
+  h,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  START,
+  mix,
+  palette,
+  shadeOf,
+  shades,
+  formatCount,
+  formatShare,
+  formatTime,
+  formatValue,
+  about,
+  dark,
+  go,
+  measure,
+  place,
+  showNode,
+  tree,
+  Bar,
+  Legend,
+  Stack,
+  addViews,
+  Empty,
+  Link,
+  Select,
+  SourceLink,
+  Subtabs,
+  ValueCell,
+  Waiting,
+  Surface,
+  PlainTable,
+  Pointer,
+  time,
+  useAnswer,
+};

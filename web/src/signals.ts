@@ -13,7 +13,7 @@ export interface Signal<Value> {
 
 /** Follows the values that it read last. */
 class Reader {
-  private readonly sources = new Set<Set<Reader>>();
+  readonly #sources = new Set<Set<Reader>>();
 
   constructor(readonly onChange: () => void) {}
 
@@ -30,12 +30,12 @@ class Reader {
 
   join(readers: Set<Reader>): void {
     readers.add(this);
-    this.sources.add(readers);
+    this.#sources.add(readers);
   }
 
   leave(): void {
-    for (const readers of this.sources) readers.delete(this);
-    this.sources.clear();
+    for (const readers of this.#sources) readers.delete(this);
+    this.#sources.clear();
   }
 }
 

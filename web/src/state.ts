@@ -57,6 +57,10 @@ export const byLine = computed(() => {
   const { lines } = place.value;
   return lines ? lines === "1" : !!measure.value?.by_line;
 });
+/** Whether boxes may be coloured by their spread over ranks: those of the tree from the root down. */
+export function isSpreadKnown(): boolean {
+  return hasRanks() && place.value.view === "flame" && !asTable.value;
+}
 /** The part that all questions about a tree have in common. */
 export const tree = computed(() => treeQuery(place.value, measure.value?.key ?? "", byLine.value));
 
@@ -146,6 +150,8 @@ function fail(error: unknown): void {
 /** Open the page: ask what there is, then follow the address. */
 export async function open(opened: Source): Promise<void> {
   try {
+    // The first picture needs them: the engine reads them while the server describes the profiles.
+    opened.ask("opened", { file: String(place.value.file) }).catch(() => {});
     const answer = await opened.ask("about", {});
     batch(() => {
       source.value = opened;

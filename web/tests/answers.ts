@@ -33,6 +33,9 @@ export function answerOf(nodes: readonly Node[], more: Partial<FlameAnswer> = {}
       minimum: [],
       maximum: [],
       sides: nodes.flatMap((node) => (node.sides ? [node.sides] : [])),
+      mean_of_ranks: [],
+      most: [],
+      most_rank: [],
     },
     functions: {
       id: names.map((_, index) => index),

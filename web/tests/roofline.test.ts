@@ -1,10 +1,7 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { RooflineChart, RooflinePoint } from "../src/api_types";
 import { axis, place, pointAt } from "../src/roofline/placing";
 import { decadeText, intensityText, limitText, rate, wordsOf } from "../src/roofline/words";
-
-// What the first script shares needs a browser.
-vi.mock("../src/shared", () => import("../src/model/format"));
 
 /** 100 Gflop/s under f32, 10 GB/s: both roofs meet at 10 flop/byte. */
 const CHART: RooflineChart = {

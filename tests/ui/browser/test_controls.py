@@ -268,7 +268,7 @@ def test_data_without_a_view_of_its_own_is_shown(
     changed.with_section("a_section", json.dumps(section).encode()).save(path)
     with serving(path) as address, open_on(address, changed) as opened:
         opened.go("view=data&section=a_section")
-        cells = opened.page.locator(".records tbody tr").first
+        cells = opened.page.locator(".section-body .wide tbody tr").first
         cells.wait_for()
         assert format_ns(3_400_000_000) in opened.text(".section-body")
         assert format_bytes(9 << 20) in cells.inner_text()
@@ -276,7 +276,9 @@ def test_data_without_a_view_of_its_own_is_shown(
         cells.locator("button:has-text('torch_mlp.py:3')").click()
         opened.page.wait_for_selector("tr.wanted[data-line='3']")
         opened.page.go_back()
-        opened.page.locator(f".records button:has-text('{format_count(node)}')").first.click()
+        opened.page.locator(
+            f".section-body .wide button:has-text('{format_count(node)}')"
+        ).first.click()
         opened.page.wait_for_selector(".details h2:has-text('aten::addmm')")
         opened.page.wait_for_selector(".details .numbers:has-text('heap')")
         details = opened.text(".details")

@@ -78,7 +78,7 @@ def test_the_tooltip_shows_mean_and_deviation(opened: Opened) -> None:
     assert format_count(row["count"]) in text
     assert format_value(round(row["total"] / row["count"]), "ns") in text
     deviation = (row["m2"] / (row["count"] - 1)) ** 0.5
-    assert f"± {format_value(round(deviation), 'ns')}" in text
+    assert f"± {100 * deviation / (row['total'] / row['count']):.0f} %" in text
     assert "of parent" in text
 
 
@@ -162,12 +162,21 @@ def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) 
 
 
 @pytest.mark.parametrize("opened", WHERE, indirect=True)
-def test_the_engine_warms_up_while_nobody_asks(opened: Opened) -> None:
-    for _ in range(600):
-        if opened.page.evaluate("performance.getEntriesByName('warm').length"):
-            return
-        opened.page.wait_for_timeout(100)
-    pytest.fail("the engine was not warmed up")
+def test_the_engine_has_a_thread_of_its_own(opened: Opened) -> None:
+    (thread,) = opened.page.workers
+    assert thread.url.endswith("engine.js") or thread.url.startswith("blob:")
+    assert opened.page.evaluate("'deepcontextEngine' in globalThis") is False
+
+
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
+def test_without_threads_the_page_computes_itself(opened: Opened) -> None:
+    """Where a browser, or the page around it, forbids threads."""
+    page = opened.page.context.new_page()
+    page.add_init_script("Worker = class { constructor() { throw new Error('no threads here'); } }")
+    page.goto(f"{opened.address}#view=flame")
+    page.wait_for_selector(f".status:has-text('{format_value(total(opened), 'ns')}')")
+    assert page.workers == []
+    page.close()
 
 
 def test_another_measure_can_be_chosen(opened: Opened) -> None:

@@ -41,17 +41,17 @@ export interface Scene {
 export class FlamePainter extends Surface {
   paint(scene: Scene, viewport: Viewport): number {
     this.clear(scene.palette.gap);
-    const boxes = this.visible(scene, viewport);
-    this.markRests(scene, viewport, boxes);
-    this.fillBoxes(scene, boxes);
-    this.underlineMatches(scene, boxes);
-    this.writeLabels(scene, boxes);
-    this.outline(scene, boxes);
+    const boxes = this.#visible(scene, viewport);
+    this.#markRests(scene, viewport, boxes);
+    this.#fillBoxes(scene, boxes);
+    this.#underlineMatches(scene, boxes);
+    this.#writeLabels(scene, boxes);
+    this.#outline(scene, boxes);
     return boxes.length;
   }
 
   /** Return node, x, y and width of every box on the canvas, four numbers each. */
-  private visible(scene: Scene, viewport: Viewport): number[] {
+  #visible(scene: Scene, viewport: Viewport): number[] {
     const { layout } = scene;
     const scale = this.width / (viewport.to - viewport.from);
     const rows = this.height / ROW;
@@ -75,7 +75,7 @@ export class FlamePainter extends Surface {
   }
 
   /** Mark where boxes are left out: empty space alone would mean that a box calls nothing. */
-  private markRests(scene: Scene, viewport: Viewport, boxes: readonly number[]): void {
+  #markRests(scene: Scene, viewport: Viewport, boxes: readonly number[]): void {
     const { context } = this;
     const { layout } = scene;
     const scale = this.width / (viewport.to - viewport.from);
@@ -95,7 +95,7 @@ export class FlamePainter extends Surface {
     }
   }
 
-  private fillBoxes(scene: Scene, boxes: readonly number[]): void {
+  #fillBoxes(scene: Scene, boxes: readonly number[]): void {
     const { context } = this;
     for (let index = 0; index < boxes.length; index += 4) {
       const [node, x, y, width] = [
@@ -106,7 +106,7 @@ export class FlamePainter extends Surface {
       ];
       const left = Math.max(x, 0);
       const right = Math.min(x + width, this.width);
-      context.globalAlpha = this.isFaint(scene, node) ? 0.32 : 1;
+      context.globalAlpha = this.#isFaint(scene, node) ? 0.32 : 1;
       context.fillStyle = scene.fills(node);
       context.fillRect(left, y, Math.max(right - left - (width > 3 ? 1 : 0), 0.5), ROW - 1);
     }
@@ -114,11 +114,11 @@ export class FlamePainter extends Surface {
   }
 
   /** Mark what the search found: in every mode of colour it must stand out. */
-  private underlineMatches(scene: Scene, boxes: readonly number[]): void {
+  #underlineMatches(scene: Scene, boxes: readonly number[]): void {
     if (scene.matches === null) return;
     this.context.fillStyle = scene.palette.accent;
     for (let index = 0; index < boxes.length; index += 4) {
-      if (this.isFaint(scene, boxes[index])) continue;
+      if (this.#isFaint(scene, boxes[index])) continue;
       const left = Math.max(boxes[index + 1], 0);
       const right = Math.min(boxes[index + 1] + boxes[index + 3], this.width);
       const width = right - left - (boxes[index + 3] > 3 ? 1 : 0);
@@ -126,7 +126,7 @@ export class FlamePainter extends Surface {
     }
   }
 
-  private writeLabels(scene: Scene, boxes: readonly number[]): void {
+  #writeLabels(scene: Scene, boxes: readonly number[]): void {
     const { context } = this;
     for (let index = 0; index < boxes.length; index += 4) {
       const left = Math.max(boxes[index + 1], 0);
@@ -135,20 +135,20 @@ export class FlamePainter extends Surface {
       const node = boxes[index];
       const middle = boxes[index + 2] + ROW / 2;
       const label = scene.labels(node);
-      context.fillStyle = this.isFaint(scene, node) ? scene.palette.faint : scene.palette.label;
+      context.fillStyle = this.#isFaint(scene, node) ? scene.palette.faint : scene.palette.label;
       const share = scene.shares && room > SHARE_FROM ? scene.shares(node) : "";
       const shareWidth = share ? this.fitter.width(share) + 12 : 0;
       const text = this.fitter.fit(label, room - shareWidth);
       if (!text) continue;
       context.fillText(text, left + PAD, middle);
       if (share) {
-        if (!this.isFaint(scene, node)) context.fillStyle = scene.palette.share;
+        if (!this.#isFaint(scene, node)) context.fillStyle = scene.palette.share;
         context.fillText(share, left + PAD + room - shareWidth + 12, middle);
       }
     }
   }
 
-  private outline(scene: Scene, boxes: readonly number[]): void {
+  #outline(scene: Scene, boxes: readonly number[]): void {
     const { context } = this;
     for (let index = 0; index < boxes.length; index += 4) {
       const node = boxes[index];
@@ -171,7 +171,7 @@ export class FlamePainter extends Surface {
     context.globalAlpha = 1;
   }
 
-  private isFaint(scene: Scene, node: number): boolean {
+  #isFaint(scene: Scene, node: number): boolean {
     return scene.matches !== null && !scene.matches[scene.layout.func[node]];
   }
 }

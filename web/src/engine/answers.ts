@@ -1,7 +1,7 @@
 // The engine's answers. Values are whole numbers in the measure's unit; -1 means "not recorded" in
 // columns of numbers that are never negative. Columns hold plain arrays.
 
-import type { Calls, FusedKernel, Measure, TextPart } from "../api_types";
+import type { Calls, FusedKernel, Measure, RankName, TextPart } from "../api_types";
 
 /** The functions of the nodes of one answer; `id` is a frame of the profile, or -1. */
 export interface FunctionColumns {
@@ -33,6 +33,10 @@ export interface NodeColumns {
   minimum: number[];
   maximum: number[];
   sides: (number | null)[][];
+  /** Where the ranks are asked for: the mean of their costs, the most, and whose that is; -1 for unknown. */
+  mean_of_ranks: number[];
+  most: number[];
+  most_rank: number[];
 }
 
 /**
@@ -89,6 +93,34 @@ export interface TableAnswer {
   match_value: number;
   phases: string[];
   rows: TableRow[];
+}
+
+/** A row of two profiles; the change is of self cost. */
+export interface Change {
+  /** The row of the other profile, or of the base if it is gone. */
+  row: TableRow;
+  before: number | null;
+  after: number | null;
+  change: number;
+  /** The change that is left if the whole of the other is scaled to that of the base. */
+  scaled: number;
+}
+
+/** The largest changes; `ratio` is that of the totals if nearly everything has changed by it. */
+export interface ChangesAnswer {
+  unit: string;
+  total: number;
+  ratio: number | null;
+  match_count: number;
+  match_value: number;
+  rows: Change[];
+}
+
+/** What a node costs on each rank; without values, `why` says why. */
+export interface RankValues {
+  names: readonly RankName[];
+  values: number[] | null;
+  why: string;
 }
 
 /** The cost of one node under one measure. */

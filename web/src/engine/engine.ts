@@ -1,8 +1,11 @@
 // Answers the page's questions about trees, tables and lines, from columns.
 
 import type { Computed } from "../api";
-import type { SourceText } from "../api_types";
+import type { RanksAnswer, SourceText } from "../api_types";
 import type { Query } from "../model/question";
+import { rankValues, spreadColumns } from "./by_rank";
+import { changes } from "./changes";
+import type { Container } from "./container";
 import { Difference } from "./difference";
 import { flame, functionOf, type Trees } from "./flame";
 import { functionRows } from "./function_rows";
@@ -24,34 +27,62 @@ import { TopDown } from "./top_down";
 
 const TREES_KEPT = 12;
 const COMPUTED: readonly string[] = [
-  ...["flame", "node", "functions", "find", "table", "files", "source"],
+  ...[
+    "flame",
+    "node",
+    "functions",
+    "find",
+    "table",
+    "changes",
+    "files",
+    "source",
+    "rank_values",
+    "opened",
+  ],
 ];
 
+/** What a question is about besides profiles: the text of a file, the ranks of a merged profile. */
+interface Besides {
+  readonly text: SourceText | null;
+  readonly ranks: Container<RanksAnswer> | null;
+}
+
 export class Engine {
-  private readonly views = new Kept<TopDown>(TREES_KEPT);
-  private readonly differences = new Kept<Difference>(2);
-  private readonly tables = new Kept<GroupTable>(TREES_KEPT);
-  private readonly lines = new Kept<LineCosts>(4);
+  readonly #views = new Kept<TopDown>(TREES_KEPT);
+  readonly #differences = new Kept<Difference>(2);
+  readonly #tables = new Kept<GroupTable>(TREES_KEPT);
+  readonly #lines = new Kept<LineCosts>(4);
 
   static computes(what: string): what is keyof Computed {
     return COMPUTED.includes(what);
   }
 
-  /** Answer about the first profile, or about all compared with it; `text` is that of the file asked for. */
+  /** Answer about the first profile, or about all compared with it. */
   answer(
     what: keyof Computed,
     query: Query,
     profiles: readonly Profile[],
-    text: SourceText | null,
+    { text, ranks }: Besides,
   ): Computed[keyof Computed] {
     const [profile] = profiles;
     const measure = query.metric || DEFAULT_METRIC;
     const unit = unitOf(profile, measure);
     switch (what) {
-      case "flame":
-        return flame(this.trees(profiles, treeOptions(query, profile.facts), measure), query);
+      case "opened":
+        return true;
+      case "flame": {
+        const options = treeOptions(query, profile.facts);
+        const answer = flame(this.#trees(profiles, options, measure), query);
+        if (!ranks) return answer;
+        const spread = spreadColumns(this.#view(profile, options), ranks, measure, answer.nodes);
+        return { ...answer, nodes: { ...answer.nodes, ...spread } };
+      }
+      case "rank_values": {
+        const view = this.#view(profile, treeOptions(query, profile.facts));
+        return rankValues(view, ranks, measure, wholeNumber(query, "source", 0));
+      }
       case "node": {
-        const view = this.view(profile, treeOptions(query, profile.facts));
+        const view = this.#view(profile, treeOptions(query, profile.facts));
         const values = profile.values(measure);
         if (!query.function) {
           return nodeAnswer(view, values, [view.nodeOf(wholeNumber(query, "source", 0))]);
@@ -60,36 +91,34 @@ export class Engine {
         return nodeAnswer(view, values, view.tree.all(func));
       }
       case "functions": {
-        const view = this.view(profile, treeOptions(query, profile.facts));
+        const view = this.#view(profile, treeOptions(query, profile.facts));
         return functionRows(view, profile.values(measure), unit);
       }
       case "find": {
-        const view = this.view(profile, treeOptions(query, profile.facts));
+        const view = this.#view(profile, treeOptions(query, profile.facts));
         return found(view, profile.values(measure), query.text ?? "");
       }
       case "table": {
-        const table = this.table(profile, query.by || "operator", measure);
-        return tableAnswer(
-          profile,
-          table,
-          unit,
-          query.text ?? "",
-          query.all ? Infinity : undefined,
-        );
+        const table = this.#table(profile, query.by || "operator", measure);
+        return tableAnswer(profile, table, unit, query.text ?? "");
+      }
+      case "changes": {
+        const of = (each: Profile) => this.#table(each, query.by || "operator", measure);
+        return changes(profiles, of, unit, query.text ?? "");
       }
       case "files":
-        return filesAnswer(profile, this.lineCosts(profile, measure), unit);
+        return filesAnswer(profile, this.#lineCosts(profile, measure), unit);
       case "source":
-        return sourceAnswer(profile, this.lineCosts(profile, measure), unit, query.path, text);
+        return sourceAnswer(profile, this.#lineCosts(profile, measure), unit, query.path, text);
     }
   }
 
-  private trees(profiles: readonly Profile[], options: TreeOptions, measure: string): Trees {
+  #trees(profiles: readonly Profile[], options: TreeOptions, measure: string): Trees {
     const [profile] = profiles;
     return {
-      view: () => this.view(profile, options),
-      focused: (edit) => this.view(profile, { ...options, edits: [...options.edits, edit] }),
-      difference: () => this.difference(profiles, options),
+      view: () => this.#view(profile, options),
+      focused: (edit) => this.#view(profile, { ...options, edits: [...options.edits, edit] }),
+      difference: () => this.#difference(profiles, options),
       values: (view) => {
         unitOf(view.profile, measure);
         return view.profile.values(measure);
@@ -98,31 +127,31 @@ export class Engine {
     };
   }
 
-  view(profile: Profile, options: TreeOptions): TopDown {
+  #view(profile: Profile, options: TreeOptions): TopDown {
     const make = () => TopDown.of(profile, { ...options, phase: ALL_PHASES });
-    const view = this.views.get(`${profile.name} ${shapeOf(options)}`, make);
+    const view = this.#views.get(`${profile.name} ${shapeOf(options)}`, make);
     return options.phase === ALL_PHASES ? view : view.counting(options.phase);
   }
 
-  private difference(profiles: readonly Profile[], options: TreeOptions): Difference {
+  #difference(profiles: readonly Profile[], options: TreeOptions): Difference {
     const names = profiles.map(({ name }) => name);
-    return this.differences.get(`${names} ${shapeOf(options)} ${options.phase}`, () =>
-      Difference.of(profiles.map((profile) => this.view(profile, options))),
+    return this.#differences.get(`${names} ${shapeOf(options)} ${options.phase}`, () =>
+      Difference.of(profiles.map((profile) => this.#view(profile, options))),
     );
   }
 
-  private table(profile: Profile, by: string, measure: string): GroupTable {
+  #table(profile: Profile, by: string, measure: string): GroupTable {
     const make = () => groupTable(profile, by, measure);
-    return this.tables.get(`${profile.name} ${by} ${measure}`, make);
+    return this.#tables.get(`${profile.name} ${by} ${measure}`, make);
   }
 
-  private lineCosts(profile: Profile, measure: string): LineCosts {
+  #lineCosts(profile: Profile, measure: string): LineCosts {
     checkIsTotal(profile, measure, "lines");
-    return this.lines.get(`${profile.name} ${measure}`, () =>
+    return this.#lines.get(`${profile.name} ${measure}`, () =>
       lineCosts(
         profile,
-        this.table(profile, "line", measure),
-        this.table(profile, PYTHON_LINES, measure),
+        this.#table(profile, "line", measure),
+        this.#table(profile, PYTHON_LINES, measure),
       ),
     );
   }

@@ -171,6 +171,9 @@ const EMPTY_COLUMNS = {
   minimum: [],
   maximum: [],
   sides: [],
+  mean_of_ranks: [],
+  most: [],
+  most_rank: [],
 };
 
 function answerOf(

@@ -1,11 +1,11 @@
 // What a question asks: which tree of which profile, and which cost.
 
-import { PIVOTS, type Query } from "../model/question";
+import { EDIT_KINDS, type EditKind, PIVOTS, type Query } from "../model/question";
 import { Refusal } from "../refusal";
 import type { ProfileFacts } from "./profile";
 
 export interface Edit {
-  readonly kind: "focus" | "root" | "hide" | "collapse" | "drop" | "open";
+  readonly kind: EditKind;
   readonly target: number;
 }
 
@@ -75,15 +75,9 @@ function words(text: string | undefined): string[] {
 }
 
 function readEdit(text: string): Edit {
-  const [kind, target] = text.split(":");
-  switch (kind) {
-    case "focus":
-    case "root":
-    case "hide":
-    case "collapse":
-    case "drop":
-    case "open":
-      if (/^\d+$/.test(target ?? "")) return { kind, target: Number(target) };
+  const [, kind, target] = /^(\w+):(\d+)$/.exec(text) ?? [];
+  if (EDIT_KINDS.includes(kind as EditKind)) {
+    return { kind: kind as EditKind, target: Number(target) };
   }
   return refuse(`cannot read the edit '${text}'`);
 }

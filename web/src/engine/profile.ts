@@ -78,7 +78,7 @@ export class Profile {
   readonly phase: Numbers;
   readonly shownPhase: Uint8Array;
   readonly frames: Frames;
-  private readonly kept = new Map<string, Column>();
+  readonly #kept = new Map<string, Column>();
 
   readonly facts: ProfileFacts;
 
@@ -89,19 +89,19 @@ export class Profile {
   ) {
     const { facts } = columns.header;
     this.facts = facts;
-    this.tree = Tree.fromDepth(this.held("depth"), this.held("frame"));
-    this.phase = this.held("phase");
+    this.tree = Tree.fromDepth(this.#held("depth"), this.#held("frame"));
+    this.phase = this.#held("phase");
     // Loops, because `from` with a function walks an iterator: ten times as long for a million nodes.
     this.shownPhase = new Uint8Array(this.phase.length);
     for (let node = 0; node < this.phase.length; node++) {
       this.shownPhase[node] = facts.shown_phase[this.phase[node]];
     }
     this.frames = {
-      kind: this.held("frame_kind"),
-      name: this.held("frame_name"),
-      file: this.held("frame_file"),
-      line: this.held("frame_line"),
-      user: this.held("frame_user"),
+      kind: this.#held("frame_kind"),
+      name: this.#held("frame_name"),
+      file: this.#held("frame_file"),
+      line: this.#held("frame_line"),
+      user: this.#held("frame_user"),
     };
   }
 
@@ -116,7 +116,7 @@ export class Profile {
   /** Exclusive value of each node under a measure. */
   values(measure: string): Numbers {
     const index = this.facts.measures.findIndex((each) => each.key === measure);
-    return this.aStep(`measure_${index}`);
+    return this.#aStep(`measure_${index}`);
   }
 
   /** The rows of a metric, null where the profile has none. */
@@ -125,11 +125,11 @@ export class Profile {
     if (!this.columns.has(name("node"))) return null;
     const summed = !this.facts.other.some((each) => each.name === metric);
     const optional = (column: string) =>
-      this.columns.has(name(column)) ? this.held(name(column)) : null;
+      this.columns.has(name(column)) ? this.#held(name(column)) : null;
     return {
-      node: this.held(name("node")),
-      count: summed ? this.aStep(name("count")) : this.held(name("count")),
-      total: summed ? this.aStep(name("total")) : this.held(name("total")),
+      node: this.#held(name("node")),
+      count: summed ? this.#aStep(name("count")) : this.#held(name("count")),
+      total: summed ? this.#aStep(name("total")) : this.#held(name("total")),
       minimum: optional("minimum"),
       maximum: optional("maximum"),
       m2: optional("m2"),
@@ -139,48 +139,35 @@ export class Profile {
   /** The group of each frame in a table, -1 for none, and a frame of each group. */
   groups(table: string): { ofFrame: Int32Array; example: Numbers } {
     // 0 stands for "none", because columns hold no negative numbers.
-    const ofFrame = Int32Array.from(this.held(`table_${table}_group`), (group) => group - 1);
-    return { ofFrame, example: this.held(`table_${table}_example`) };
+    const ofFrame = Int32Array.from(this.#held(`table_${table}_group`), (group) => group - 1);
+    return { ofFrame, example: this.#held(`table_${table}_example`) };
   }
 
   /** The fused kernel of nodes that are one: nodes, and indices into `facts.fused`. */
   fused(): { node: Numbers; kernel: Numbers } {
-    return { node: this.held("fused_node"), kernel: this.held("fused_kernel") };
-  }
-
-  /** The same profile with its first nodes only. */
-  beginning(nodes: number): Profile {
-    const { header } = this.columns;
-    const has = (name: string) => this.columns.has(name);
-    const array = (name: string) => {
-      const column = this.held(name);
-      if (/^(depth|frame|phase|measure_\d+)$/.test(name)) return column.subarray(0, nodes);
-      // Rows of nodes that were left out are not shown, so that they count nowhere.
-      return name.startsWith("rows_") ? column.subarray(0, nodes / 4) : column;
-    };
-    return new Profile({ header, has, array }, `beginning of ${this.name}`);
+    return { node: this.#held("fused_node"), kernel: this.#held("fused_kernel") };
   }
 
   /** A column divided by the steps, in parts of 1/1024, which add up without an error. */
-  private aStep(name: string): Column {
+  #aStep(name: string): Column {
     const { steps } = this.facts;
-    if (!(steps > 1)) return this.held(name);
-    const known = this.kept.get(`${name} a step`);
+    if (!(steps > 1)) return this.#held(name);
+    const known = this.#kept.get(`${name} a step`);
     if (known) return known;
-    const sums = this.held(name);
+    const sums = this.#held(name);
     const column = new Float64Array(sums.length);
     for (let row = 0; row < sums.length; row++) {
       column[row] = Math.round((sums[row] * 1024) / steps) / 1024;
     }
-    this.kept.set(`${name} a step`, column);
+    this.#kept.set(`${name} a step`, column);
     return column;
   }
 
-  private held(name: string): Column {
-    const known = this.kept.get(name);
+  #held(name: string): Column {
+    const known = this.#kept.get(name);
     if (known) return known;
     const column = this.columns.array(name);
-    this.kept.set(name, column);
+    this.#kept.set(name, column);
     return column;
   }
 }

@@ -23,7 +23,6 @@ export function tableAnswer(
   table: GroupTable,
   unit: string,
   text: string,
-  most = MOST_ROWS,
 ): TableAnswer {
   const wanted = text.toLowerCase();
   const rows = table.rows.filter(
@@ -37,7 +36,7 @@ export function tableAnswer(
     match_count: rows.length,
     match_value: rows.reduce((sum, row) => sum + row.exclusive, 0),
     phases: profile.facts.listed_phases.map((phase) => profile.facts.phases[phase]),
-    rows: rows.slice(0, most),
+    rows: rows.slice(0, MOST_ROWS),
   };
 }
 

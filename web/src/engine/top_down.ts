@@ -118,7 +118,7 @@ export class TopDown {
 
   /** The node that receives the cost of a node of the profile, or `OUTSIDE` where it does not count. */
   receiver(source: number): number {
-    return this.isCounted(source) ? this.shape.chargedTo[source] : OUTSIDE;
+    return this.#isCounted(source) ? this.shape.chargedTo[source] : OUTSIDE;
   }
 
   /** Exclusive cost of each node of the view, from that of each node of the profile. */
@@ -143,7 +143,7 @@ export class TopDown {
     const { chargedTo } = this.shape;
     let [inclusive, exclusive, total] = [0, 0, 0];
     for (let source = 0; source < chargedTo.length; source++) {
-      if (!this.isCounted(source)) continue;
+      if (!this.#isCounted(source)) continue;
       const [mark, value] = [marks[chargedTo[source]], values[source]];
       total += value;
       if (mark) inclusive += value;
@@ -168,7 +168,7 @@ export class TopDown {
     const end = this.profile.tree.endOf(source);
     let total = 0;
     for (let node = source; node < end; node++) {
-      if (this.isCounted(node)) total += values[node];
+      if (this.#isCounted(node)) total += values[node];
     }
     return total;
   }
@@ -190,12 +190,12 @@ export class TopDown {
     const group = new Int32Array(rows.node.length);
     for (let row = 0; row < group.length; row++) {
       const node = rows.node[row];
-      group[row] = shown[node] && this.isCounted(node) ? groupOf[chargedTo[node]] : OUTSIDE;
+      group[row] = shown[node] && this.#isCounted(node) ? groupOf[chargedTo[node]] : OUTSIDE;
     }
     return Spreads.of(rows, group, groups);
   }
 
-  private isCounted(node: number): boolean {
+  #isCounted(node: number): boolean {
     const { phase } = this.options;
     return (
       this.shape.chargedTo[node] !== OUTSIDE &&

@@ -5,7 +5,7 @@ export type Numbers = Float64Array | Int32Array | Uint32Array | Uint16Array | Ui
 export const NO_NODE = -1;
 
 export class Tree {
-  private ends: Int32Array | null = null;
+  #ends: Int32Array | null = null;
 
   /** `frame` is what each node is: an index into the frames, or the functions, of its owner. */
   private constructor(
@@ -18,8 +18,8 @@ export class Tree {
   }
 
   get end(): Int32Array {
-    this.ends ??= endsOf(this.parent);
-    return this.ends;
+    this.#ends ??= endsOf(this.parent);
+    return this.#ends;
   }
 
   /** The end of one subtree, without those of all others. */

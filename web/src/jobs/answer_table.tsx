@@ -1,7 +1,8 @@
 // A table of the report: Python wrote its values, the page adds links and pictures.
 
 import type { LinePlace, TableAnswer } from "../api_types";
-import { type Column, PlainTable, SourceLink } from "../shared";
+import { SourceLink } from "../views/parts";
+import { type Column, PlainTable } from "../views/plain_table";
 import { Bars } from "./pointed";
 
 /** `before`: columns that the page adds, by the number of the row. */

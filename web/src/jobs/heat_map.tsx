@@ -1,7 +1,9 @@
 // Ranks by time: how long each made the others wait, in each part of the run.
 
 import type { LateRank } from "../api_types";
-import { dark, formatShare, formatTime, mix } from "../shared";
+import { mix } from "../model/colors";
+import { formatShare, formatTime } from "../model/format";
+import { dark } from "../state";
 import { Pointed } from "./pointed";
 
 const ROW = 18;

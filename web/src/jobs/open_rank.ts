@@ -1,7 +1,8 @@
 // Where a rank's own tree is: in its own profile.
 
 import type { RankName } from "../api_types";
-import { about, go, measure, place, START } from "../shared";
+import { START } from "../model/address";
+import { about, go, measure, place } from "../state";
 
 /** Return what opens a rank's own tree, nothing where the page does not have it. */
 export function opener({ rank }: RankName): (() => void) | undefined {

@@ -1,75 +1,35 @@
-// A picture of equal parts in rows: the mouse and the arrow keys point at a part, and a line says what
-// is there.
+// A picture of equal parts in rows, and bars for it.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { Pointer } from "../views/pointer";
 
-interface PointedProps {
-  /** What the picture shows, for a screen reader. */
-  readonly label: string;
-  readonly columns: number;
-  readonly rows?: number;
-  readonly height: number;
-  /** What is said of a part, and of the whole while nothing is pointed at. */
-  readonly text: (part: number) => string;
-  readonly summary: string;
-  readonly onOpen?: ((part: number) => void) | undefined;
+export function Pointed(props: {
+  label: string;
+  columns: number;
+  rows?: number;
+  height: number;
+  text: (part: number) => string;
+  summary: string;
+  onOpen?: ((part: number) => void) | undefined;
   /** The picture, in units of its parts; the part pointed at is -1 for none. */
-  readonly children: (part: number) => ComponentChildren;
-}
-
-export function Pointed(props: PointedProps) {
-  const { columns, rows = 1, text, onOpen } = props;
-  const [chosen, setPart] = useState(-1);
-  const count = columns * rows;
-  const part = chosen < count ? chosen : -1;
-  const said = part < 0 ? props.summary : text(part);
-  const moves: Record<string, number> = {
-    ArrowLeft: part - 1,
-    ArrowRight: part + 1,
-    ArrowUp: part - columns,
-    ArrowDown: part < 0 ? 0 : part + columns,
-    Home: 0,
-    End: count - 1,
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const next = moves[event.key];
-    if (event.key === "Enter" && part >= 0) onOpen?.(part);
-    else if (next === undefined) return;
-    else if (next >= 0 && next < count) setPart(next);
-    event.preventDefault();
-  };
-  const onPointerMove = (event: PointerEvent) => {
-    const { left, top, width, height } = (
-      event.currentTarget as HTMLElement
-    ).getBoundingClientRect();
-    const place = (at: number, size: number, parts: number) =>
-      Math.min(Math.max(Math.floor((parts * at) / size), 0), parts - 1);
-    const row = place(event.clientY - top, height, rows);
-    setPart(row * columns + place(event.clientX - left, width, columns));
-  };
+  children: (part: number) => ComponentChildren;
+}) {
+  const { columns, rows = 1 } = props;
+  const place = (at: number, parts: number) =>
+    Math.min(Math.max(Math.floor(parts * at), 0), parts - 1);
   return (
-    <div class="pointed">
-      <div
-        role="slider"
-        tabIndex={0}
-        aria-label={props.label}
-        aria-valuemin={0}
-        aria-valuemax={count}
-        aria-valuenow={part + 1}
-        aria-valuetext={said}
-        style={{ height: `${props.height}px`, cursor: onOpen ? "pointer" : "crosshair" }}
-        onKeyDown={onKeyDown}
-        onPointerMove={onPointerMove}
-        onPointerLeave={() => setPart(-1)}
-        onClick={() => part >= 0 && onOpen?.(part)}
-      >
+    <Pointer
+      {...props}
+      count={columns * rows}
+      step={columns}
+      locate={(x, y) => place(y, rows) * columns + place(x, columns)}
+    >
+      {(part) => (
         <svg viewBox={`0 0 ${columns} ${rows}`} preserveAspectRatio="none" aria-hidden="true">
           {props.children(part)}
         </svg>
-      </div>
-      <p class="said">{said}</p>
-    </div>
+      )}
+    </Pointer>
   );
 }
 

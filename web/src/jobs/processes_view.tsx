@@ -3,20 +3,13 @@
 
 import { useState } from "preact/hooks";
 import type { JobAnswer, ProcessGroup, ProcessRow } from "../api_types";
-import {
-  about,
-  Bar,
-  dark,
-  formatCount,
-  formatTime,
-  go,
-  Link,
-  palette,
-  place,
-  START,
-  ValueCell,
-} from "../shared";
-import { Legend, type Part, Stack, timeColors } from "./stack";
+import { START } from "../model/address";
+import { palette } from "../model/colors";
+import { formatCount, formatTime } from "../model/format";
+import { about, dark, go, place } from "../state";
+import { Bar, Legend, type Part, Stack } from "../views/bar";
+import { Link, ValueCell } from "../views/parts";
+import { timeColors } from "./time_colors";
 
 /** Open a profile of the page as a graph. */
 export function openFile(file: number): void {
@@ -212,9 +205,9 @@ function GroupRow(props: {
 function partsOf(row: ProcessRow): Part[] {
   const { operator, running, waiting } = timeColors();
   return [
-    ["in operators", row.operator_ns, operator],
-    ["running between operators", row.running_ns, running],
-    ["waiting", row.waiting_ns, waiting],
+    { name: "in operators", value: row.operator_ns, color: operator },
+    { name: "running between operators", value: row.running_ns, color: running },
+    { name: "waiting", value: row.waiting_ns, color: waiting },
   ];
 }
 

@@ -2,30 +2,22 @@
 
 import type { ComponentChildren } from "preact";
 import type { RankBins, RanksAnswer, RankTimes, TableAnswer } from "../api_types";
-import {
-  type Column,
-  Empty,
-  formatCount,
-  formatTime,
-  Link,
-  place,
-  source,
-  time,
-  usePromise,
-  Waiting,
-} from "../shared";
+import { formatCount, formatTime } from "../model/format";
+import { tree } from "../state";
+import { Legend, type Part, Stack } from "../views/bar";
+import { Empty, Link, Waiting } from "../views/parts";
+import { type Column, time } from "../views/plain_table";
+import { useAnswer } from "../views/use_answer";
 import { AnswerTable } from "./answer_table";
 import { HeatMap } from "./heat_map";
 import { opener } from "./open_rank";
 import { Bars, Pointed } from "./pointed";
-import { Legend, type Part, Stack, timeColors } from "./stack";
+import { timeColors } from "./time_colors";
 
 export function RanksView() {
-  const { file } = place.value;
-  const known = usePromise(String(file), () => ask(String(file)));
-  if (!known) return <Waiting />;
-  const { value: answer, error } = known;
-  if (!answer) return <Empty title="The ranks cannot be shown">{error}</Empty>;
+  const { answer, error } = useAnswer("ranks", { file: tree.value.file });
+  if (error) return <Empty title="The ranks cannot be shown">{error}</Empty>;
+  if (!answer) return <Waiting />;
   return (
     <div class="page scroll processes" tabIndex={0} role="region" aria-label="Ranks">
       <Section title="Ranks" more={answer.fact} note={answer.note}>
@@ -43,10 +35,6 @@ export function RanksView() {
       {answer.lines.rows.length > 0 && <TableSection table={answer.lines} />}
     </div>
   );
-}
-
-async function ask(file: string): Promise<RanksAnswer | null> {
-  return (await source.value?.ranks(file))?.header ?? null;
 }
 
 function Section(props: {
@@ -87,10 +75,10 @@ function Times(props: { answer: RanksAnswer }) {
   const { operator, running, waiting, loading, transfer } = timeColors();
   const colors = [operator, running, waiting, loading];
   const done = (row: RankTimes): Part[] =>
-    row.parts_ns.map((value, index) => [parts[index], value, colors[index]]);
+    row.parts_ns.map((value, index) => ({ name: parts[index], value, color: colors[index] }));
   const exchanged = (row: RankTimes): Part[] => [
-    ["transfer", row.collective_ns - row.waited_ns, transfer],
-    ["waiting for other ranks", row.waited_ns, waiting],
+    { name: "transfer", value: row.collective_ns - row.waited_ns, color: transfer },
+    { name: "waiting for other ranks", value: row.waited_ns, color: waiting },
   ];
   const sum = (row: RankTimes) => row.parts_ns.reduce((all, value) => all + value, 0);
   const whole = Math.max(...rows.map((row) => Math.max(sum(row), row.collective_ns)), 1);

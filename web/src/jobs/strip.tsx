@@ -1,12 +1,14 @@
 // What the selected node costs on each rank.
 
 import { useState } from "preact/hooks";
+import type { RankName } from "../api_types";
+import { formatValue } from "../model/format";
 import type { Layout } from "../model/layout";
-import { formatValue, measure, place, Subtabs, tree, usePromise } from "../shared";
-import type { Ranks } from "./by_rank";
+import { place, tree } from "../state";
+import { Subtabs } from "../views/parts";
+import { useAnswer } from "../views/use_answer";
 import { opener, rankText } from "./open_rank";
 import { Bars, Pointed, tallest } from "./pointed";
-import { ranksOf } from "./ranks_of";
 
 /** More ranks than this share bars. */
 const MOST_BARS = 128;
@@ -14,43 +16,29 @@ const ORDERS = ["by number", "by value"] as const;
 
 export function Strip(props: { layout: Layout; node: number }) {
   const { layout, node } = props;
-  const chosen = layout.source[node];
   // The path in all threads: also where the tree is split by them, or shows one.
   const edits = place.value.edits.filter(({ kind }) => kind !== "root");
-  const query = {
+  const { answer, error } = useAnswer("rank_values", {
     ...tree.value,
     pivot: "none",
     edits: edits.map(({ kind, target }) => `${kind}:${target}`).join(","),
-  };
-  const known = usePromise(JSON.stringify([query, chosen]), async () => {
-    const { view, ranks, found } = await ranksOf(query);
-    return { ranks, values: found?.at(view.nodeOf(chosen % view.profile.nodes)) ?? null };
+    source: String(layout.source[node]),
+    ranks: "1",
   });
-  if (!known) return null;
-  const { value, error } = known;
   return (
     <section class="parts">
       <h3>Over ranks</h3>
-      {value?.values ? (
-        <RankBars ranks={value.ranks} values={value.values} unit={layout.unit} />
+      {answer?.values ? (
+        <RankBars names={answer.names} values={answer.values} unit={layout.unit} />
       ) : (
-        <p class="muted">{value ? whyUnknown(value.ranks) : error}</p>
+        <p class="muted">{error || answer?.why}</p>
       )}
     </section>
   );
 }
 
-function whyUnknown(ranks: Ranks): string {
-  const isKept = ranks.header.metrics.includes(measure.value?.key ?? "");
-  if (!isKept) return "Values of single ranks are not kept for this measure.";
-  if (place.value.phase) return "Values of single ranks are kept for all phases together.";
-  const paths = ranks.array("node").length;
-  return `Values of single ranks are kept at the ${paths} largest call paths; this one is smaller.`;
-}
-
-function RankBars(props: { ranks: Ranks; values: Float64Array; unit: string }) {
-  const { values, unit } = props;
-  const { names } = props.ranks.header;
+function RankBars(props: { names: readonly RankName[]; values: number[]; unit: string }) {
+  const { names, values, unit } = props;
   const [order, setOrder] = useState<string>(ORDERS[0]);
   const ranks = Array.from(values, (_, rank) => rank);
   const byValue = [...ranks].sort((a, b) => values[a] - values[b]);

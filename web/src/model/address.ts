@@ -1,5 +1,7 @@
 // What the user looks at, as the part of the address after "#": it can be kept, sent and undone.
 
+import { EDIT_KINDS, type EditKind } from "./question";
+
 /** The views in the order of their tabs, and what these say. */
 export const VIEWS = {
   overview: "Overview",
@@ -18,9 +20,6 @@ export const VIEWS = {
   trust: "Trust",
 } as const;
 export type View = keyof typeof VIEWS;
-
-export type EditKind = "root" | "focus" | "hide" | "collapse" | "drop" | "open";
-const EDIT_KINDS: readonly EditKind[] = ["root", "focus", "hide", "collapse", "drop", "open"];
 
 /** One change made to the tree; the target is a node (root) or a frame, the label its name. */
 export interface Edit {

@@ -25,6 +25,7 @@ export interface Layout {
   readonly func: Int32Array;
   readonly phase: readonly string[];
   readonly calls: Pick<NodeColumns, "calls" | "mean" | "deviation" | "minimum" | "maximum"> | null;
+  readonly spread: Pick<NodeColumns, "mean_of_ranks" | "most" | "most_rank"> | null;
   /** In a comparison the values of each node, one a profile, the base's first. */
   readonly sides: readonly (readonly (number | null)[])[] | null;
   readonly functions: FunctionColumns;
@@ -80,6 +81,7 @@ export function layOut(answer: FlameAnswer, order: Order): Layout {
     func: Int32Array.from(nodes.function),
     phase: nodes.phase,
     calls: nodes.calls.length ? nodes : null,
+    spread: nodes.most.length ? nodes : null,
     sides: nodes.sides.length ? nodes.sides : null,
     functions: answer.functions,
     unit: answer.unit,

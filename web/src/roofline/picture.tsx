@@ -1,8 +1,10 @@
 // The plot: points under the roofs, both axes logarithmic. The mouse and the arrow keys point at one.
 
-import { useState } from "preact/hooks";
 import type { RooflineChart, RooflinePoint } from "../api_types";
-import { dark, formatCount, formatShare, palette } from "../shared";
+import { palette } from "../model/colors";
+import { formatCount, formatShare } from "../model/format";
+import { dark } from "../state";
+import { Pointer } from "../views/pointer";
 import {
   type Axis,
   HEIGHT,
@@ -33,62 +35,28 @@ export function Picture(props: {
   const { chart, points, onOpen } = props;
   const placing = place(chart, points);
   const { placed } = placing;
-  const [chosen, setChosen] = useState(-1);
-  const at = chosen < placed.length ? chosen : -1;
-  const said = at < 0 ? summaryOf(placing) : wordsOf(placed[at].point, chart);
-  if (!placed.length) return <p class="said">{said}</p>;
-  const moves: Record<string, number> = {
-    ArrowLeft: at - 1,
-    ArrowUp: at - 1,
-    ArrowRight: at + 1,
-    ArrowDown: at + 1,
-    Home: 0,
-    End: placed.length - 1,
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const next = moves[event.key];
-    if (event.key === "Enter" && at >= 0) onOpen(placed[at].point);
-    else if (next === undefined) return;
-    else if (next >= 0 && next < placed.length) setChosen(next);
-    event.preventDefault();
-  };
-  const under = (event: MouseEvent) => {
-    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    const scale = WIDTH / box.width;
-    return pointAt(placed, (event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
-  };
+  const summary = summaryOf(placing);
+  if (!placed.length) return <p class="said">{summary}</p>;
   return (
-    <div class="pointed roofline">
-      <div class="wide">
-        <div
-          role="slider"
-          class="roofline-plot"
-          tabIndex={0}
-          aria-label="Roofline; arrow keys go through the points, most time first, Enter opens one"
-          aria-valuemin={0}
-          aria-valuemax={placed.length}
-          aria-valuenow={at + 1}
-          aria-valuetext={said}
-          style={{ cursor: at < 0 ? "default" : "pointer" }}
-          onKeyDown={onKeyDown}
-          onPointerMove={(event) => setChosen(under(event))}
-          onPointerLeave={() => setChosen(-1)}
-          onClick={(event) => {
-            const found = under(event);
-            if (found >= 0) onOpen(placed[found].point);
-          }}
-        >
-          <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
-            <Axes placing={placing} />
-            <Roofs placing={placing} chart={chart} />
-            {placed.map((each, index) => (
-              <Mark key={index} of={each} isPointed={index === at} />
-            ))}
-          </svg>
-        </div>
-      </div>
-      <p class="said">{said}</p>
-    </div>
+    <Pointer
+      label="Roofline; arrow keys go through the points, most time first, Enter opens one"
+      class="roofline"
+      count={placed.length}
+      locate={(x, y) => pointAt(placed, x * WIDTH, y * HEIGHT)}
+      text={(at) => wordsOf(placed[at].point, chart)}
+      summary={summary}
+      onOpen={(at) => onOpen(placed[at].point)}
+    >
+      {(at) => (
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+          <Axes placing={placing} />
+          <Roofs placing={placing} chart={chart} />
+          {placed.map((each, index) => (
+            <Mark key={index} of={each} isPointed={index === at} />
+          ))}
+        </svg>
+      )}
+    </Pointer>
   );
 }
 

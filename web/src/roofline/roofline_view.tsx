@@ -1,32 +1,20 @@
 // How far lines, modules and operators are from what the machine can do: a plot, and a table of the same.
 
-import type { RooflineAnswer, RooflineChart, RooflinePoint } from "../api_types";
-import {
-  type Column,
-  Empty,
-  formatCount,
-  formatShare,
-  go,
-  PlainTable,
-  place,
-  SourceLink,
-  Subtabs,
-  showNode,
-  source,
-  time,
-  usePromise,
-  Waiting,
-} from "../shared";
+import type { RooflineChart, RooflinePoint } from "../api_types";
+import { formatCount, formatShare } from "../model/format";
+import { go, place, showNode, tree } from "../state";
+import { Legend } from "../views/bar";
+import { Empty, SourceLink, Subtabs, Waiting } from "../views/parts";
+import { type Column, PlainTable, time } from "../views/plain_table";
+import { useAnswer } from "../views/use_answer";
 import { colorOf, Picture } from "./picture";
 import { aSecond } from "./placing";
 import { intensityText, nameOf, rate } from "./words";
 
 export function RooflineView() {
-  const { file } = place.value;
-  const known = usePromise(String(file), () => ask(file));
-  if (!known) return <Waiting />;
-  const { value: answer, error } = known;
-  if (!answer) return <Empty title="The roofline cannot be shown">{error}</Empty>;
+  const { answer, error } = useAnswer("roofline", { file: tree.value.file });
+  if (error) return <Empty title="The roofline cannot be shown">{error}</Empty>;
+  if (!answer) return <Waiting />;
   if (!answer.charts.length) return <Empty title="No roofline">{answer.missing}</Empty>;
   return (
     <div class="page scroll processes" tabIndex={0} role="region" aria-label="Roofline">
@@ -36,10 +24,6 @@ export function RooflineView() {
       {answer.missing && <p class="muted">{answer.missing}</p>}
     </div>
   );
-}
-
-async function ask(file: number): Promise<RooflineAnswer | null> {
-  return (await source.value?.ask("roofline", { file: file ? String(file) : "" })) ?? null;
 }
 
 function Chart(props: { chart: RooflineChart; kinds: readonly string[] }) {
@@ -73,18 +57,13 @@ function Chart(props: { chart: RooflineChart; kinds: readonly string[] }) {
           </span>
         )}
       </div>
-      <p class="legend-line">
-        {shown.map((kind) => (
-          <span key={kind}>
-            <i style={{ background: colorOf(kind) }} /> {kinds[kind]}
-          </span>
-        ))}
+      <Legend parts={shown.map((kind) => ({ name: kinds[kind], color: colorOf(kind) }))}>
         {hasLaunches && (
           <span>
             <i class="launch-mark" /> launch cost: calls of a few microseconds
           </span>
         )}
-      </p>
+      </Legend>
       <Picture key={by} chart={chart} points={points} onOpen={({ node }) => open(node, chart)} />
       <PlainTable label={`Roofline by ${by}`} rows={points} columns={columns(by, chart)} />
     </section>

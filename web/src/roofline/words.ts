@@ -1,7 +1,7 @@
 // What is said of a point: figures with their units, and what limits it.
 
 import type { RooflineChart, RooflinePoint } from "../api_types";
-import { formatCount, formatShare, formatTime } from "../shared";
+import { formatCount, formatShare, formatTime } from "../model/format";
 import { aSecond, intensityOf } from "./placing";
 
 /** Return a rate as the report writes it: `41.4 GFLOP/s`. */

@@ -1,7 +1,8 @@
 // Draws the visible part of a step on a canvas. Knows pixels, no events and no state.
 
+import { Surface } from "../draw/surface";
 import type { Palette } from "../model/colors";
-import { formatTime, Surface } from "../shared";
+import { formatTime } from "../model/format";
 import { firstAfter, type Placed, type PlacedLane, ROW, ticks } from "./placing";
 
 export const AXIS = 20;
@@ -38,13 +39,13 @@ export class TimePainter extends Surface {
     scene.placed.lanes.forEach((lane, index) => {
       const next = scene.placed.lanes[index + 1]?.top ?? scene.placed.height;
       if (next < scroll || lane.top > scroll + height) return;
-      this.paintLane(scene, lane, range, AXIS - scroll);
+      this.#paintLane(scene, lane, range, AXIS - scroll);
     });
-    this.outline(scene, range, AXIS - scroll);
-    this.paintAxis(scene, range);
+    this.#outline(scene, range, AXIS - scroll);
+    this.#paintAxis(scene, range);
   }
 
-  private paintLane(scene: Scene, lane: PlacedLane, range: Range, offset: number): void {
+  #paintLane(scene: Scene, lane: PlacedLane, range: Range, offset: number): void {
     const { context } = this;
     const scale = this.width / (range.to - range.from);
     context.globalAlpha = 1;
@@ -55,17 +56,17 @@ export class TimePainter extends Surface {
       const left = (run.begin - range.from) * scale;
       const right = (run.end - range.from) * scale;
       context.globalAlpha = 0.75;
-      this.box(left, right, lane.spansTop - ROW + offset, scene.lineFill);
-      this.label(`${place.shown}:${place.line}`, left, right, lane.spansTop - ROW + offset, scene);
+      this.#box(left, right, lane.spansTop - ROW + offset, scene.lineFill);
+      this.#label(`${place.shown}:${place.line}`, left, right, lane.spansTop - ROW + offset, scene);
     }
     // Spans that begin before the left edge may reach into view: those around the first one in view.
     const last = firstAfter(lane.begin, range.to);
     let span = firstAfter(lane.begin, range.from);
     for (let outer = span > 0 ? span - 1 : -1; outer >= 0; outer = lane.parent[outer]) {
-      this.paintSpan(scene, lane, outer, range, offset, null);
+      this.#paintSpan(scene, lane, outer, range, offset, null);
     }
     const drawn = new Float64Array(64).fill(-1);
-    for (; span < last; span += 1) this.paintSpan(scene, lane, span, range, offset, drawn);
+    for (; span < last; span += 1) this.#paintSpan(scene, lane, span, range, offset, drawn);
     if (lane.knownFrom > range.from) {
       context.globalAlpha = 0.5;
       context.fillStyle = scene.palette.hatch;
@@ -74,7 +75,7 @@ export class TimePainter extends Surface {
     }
   }
 
-  private paintSpan(
+  #paintSpan(
     scene: Scene,
     lane: PlacedLane,
     span: number,
@@ -94,18 +95,18 @@ export class TimePainter extends Surface {
     const node = lane.node[span];
     const isFaint = scene.matches && !scene.matches[node];
     this.context.globalAlpha = isFaint ? 0.25 : 1;
-    this.box(left, right, top, scene.fills[node]);
-    if (!isFaint) this.label(scene.placed.step.nodes[node].name, left, right, top, scene);
+    this.#box(left, right, top, scene.fills[node]);
+    if (!isFaint) this.#label(scene.placed.step.nodes[node].name, left, right, top, scene);
   }
 
-  private box(left: number, right: number, top: number, fill: string): void {
+  #box(left: number, right: number, top: number, fill: string): void {
     const from = Math.max(left, 0);
     const to = Math.min(right, this.width);
     this.context.fillStyle = fill;
     this.context.fillRect(from, top, Math.max(to - from - 0.5, 0.6), ROW - 1);
   }
 
-  private label(name: string, left: number, right: number, top: number, scene: Scene): void {
+  #label(name: string, left: number, right: number, top: number, scene: Scene): void {
     const from = Math.max(left, 0);
     const room = Math.min(right, this.width) - from - 2 * PAD;
     if (room < LEAST_LABEL) return;
@@ -114,7 +115,7 @@ export class TimePainter extends Surface {
     this.context.fillText(this.fitter.fit(name, room), from + PAD, top + ROW / 2);
   }
 
-  private outline(scene: Scene, range: Range, offset: number): void {
+  #outline(scene: Scene, range: Range, offset: number): void {
     const { chosen, placed, palette } = scene;
     const lane = chosen && placed.lanes[chosen.lane];
     if (!lane) return;
@@ -128,7 +129,7 @@ export class TimePainter extends Surface {
     this.context.strokeRect(left, top, Math.max(right - left, 2), ROW - 1);
   }
 
-  private paintAxis(scene: Scene, range: Range): void {
+  #paintAxis(scene: Scene, range: Range): void {
     const { context, width } = this;
     const scale = width / (range.to - range.from);
     context.globalAlpha = 1;

@@ -1,7 +1,7 @@
 // The times of all steps from the first to the last, and where the kept ones are.
 
 import type { KeptStep, StepPart, TimeLineAnswer } from "../api_types";
-import { formatCount, formatTime } from "../shared";
+import { formatCount, formatTime } from "../model/format";
 
 const WIDTH = 1000;
 const HEIGHT = 56;

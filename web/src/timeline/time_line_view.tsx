@@ -2,23 +2,11 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { KeptStep, SpanNode, StepAnswer } from "../api_types";
-import {
-  dark,
-  Empty,
-  formatTime,
-  go,
-  Link,
-  palette,
-  place,
-  Select,
-  SourceLink,
-  shadeOf,
-  shades,
-  showNode,
-  source,
-  usePromise,
-  Waiting,
-} from "../shared";
+import { palette, shadeOf, shades } from "../model/colors";
+import { formatTime } from "../model/format";
+import { dark, go, place, showNode, tree } from "../state";
+import { Empty, Link, Select, SourceLink, Waiting } from "../views/parts";
+import { useAnswer } from "../views/use_answer";
 import type { Chosen } from "./painter";
 import { type Placed, placed } from "./placing";
 import { StepCanvas } from "./step_canvas";
@@ -26,11 +14,10 @@ import { StepStrip } from "./step_strip";
 
 export function TimeLineView() {
   const { file, step } = place.value;
-  const query = { file: file ? String(file) : "" };
-  const known = usePromise(String(file), async () => source.value?.ask("timeline", query));
-  if (!known) return <Waiting />;
-  const { value: answer, error } = known;
-  if (!answer) return <Empty title="The time line cannot be shown">{error}</Empty>;
+  const query = { file: tree.value.file };
+  const { answer, error } = useAnswer("timeline", query);
+  if (error) return <Empty title="The time line cannot be shown">{error}</Empty>;
+  if (!answer) return <Waiting />;
   const slowest = [...answer.steps].sort((a, b) => b.duration_ns - a.duration_ns);
   const chosen = answer.steps.find((each) => each.number === step) ?? slowest[0];
   if (!chosen) return <Empty title="No step was kept">{NONE}</Empty>;
@@ -70,12 +57,11 @@ const NONE =
 
 function OneStep(props: { number: number; query: { file: string } }) {
   const name = String(props.number);
-  const known = usePromise(name, async () => source.value?.ask("step", { ...props.query, name }));
+  const { answer: value, error } = useAnswer("step", { ...props.query, name });
   const [chosen, setChosen] = useState<Chosen | null>(null);
-  const value = known?.value;
   const lanes = useMemo(() => value && placed(value), [value]);
-  if (!known) return <Waiting />;
-  if (!value || !lanes) return <Empty title="This step cannot be shown">{known.error}</Empty>;
+  if (error) return <Empty title="This step cannot be shown">{error}</Empty>;
+  if (!value || !lanes) return <Waiting />;
   const colors = palette(dark.value);
   const scene = {
     placed: lanes,

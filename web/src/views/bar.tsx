@@ -1,45 +1,77 @@
-// A bar of parts of a whole, with a legend that leads on.
+// Bars of parts of a whole, and legends that lead on.
 
+import type { ComponentChildren } from "preact";
 import { formatShare, formatValue } from "../model/format";
 import { Link } from "./parts";
 
 export interface Part {
   readonly name: string;
   readonly value: number;
-  readonly color: string;
+  readonly color: string | undefined;
   readonly show?: (() => void) | undefined;
 }
 
-/** A bar of parts, and their names with shares; a part with something to show is a button. */
+/** Parts end to end; what they are, a reader hears, or sees under the mouse. */
+export function Stack(props: {
+  parts: readonly Part[];
+  whole: number;
+  unit?: string;
+  label?: string;
+  class?: string;
+}) {
+  const parts = props.parts.filter(({ value }) => value > 0);
+  const text = ({ name, value }: Part) => `${name} ${formatValue(value, props.unit ?? "ns")}`;
+  const all = parts.map(text).join(", ");
+  return (
+    <span
+      class={`phase-bar ${props.class ?? ""}`}
+      role="img"
+      title={all}
+      aria-label={props.label ?? all}
+    >
+      {parts.map((part) => (
+        <span
+          key={part.name}
+          title={text(part)}
+          style={{ width: `${(100 * part.value) / props.whole}%`, background: part.color }}
+        />
+      ))}
+    </span>
+  );
+}
+
+/** What colours stand for; a part with something to show is a button. */
+export function Legend(props: {
+  parts: readonly Pick<Part, "name" | "color" | "show">[];
+  title?: ComponentChildren;
+  /** What follows a name. */
+  more?: (index: number) => string;
+  children?: ComponentChildren;
+}) {
+  return (
+    <span class="legend-line">
+      {props.title}
+      {props.parts.map(({ name, color, show }, index) => (
+        <span key={name}>
+          <i style={{ background: color }} /> {show ? <Link onClick={show}>{name}</Link> : name}{" "}
+          {props.more?.(index)}
+        </span>
+      ))}
+      {props.children}
+    </span>
+  );
+}
+
+/** A bar of parts, and their names with shares. */
 export function Bar(props: { label: string; parts: readonly Part[]; total: number; unit: string }) {
-  const parts = props.parts.filter((part) => part.value > 0);
-  const title = (part: Part) => `${part.name}: ${formatValue(part.value, props.unit)}`;
+  const parts = props.parts.filter(({ value }) => value > 0);
   return (
     <>
-      <div class="phase-bar overview-bar" role="img" aria-label={props.label}>
-        {parts.map((part) => (
-          <span
-            key={part.name}
-            title={title(part)}
-            style={{ width: `${(100 * part.value) / props.total}%`, background: part.color }}
-          />
-        ))}
-      </div>
-      <p class="legend-line">
-        {parts.map((part) => (
-          <span key={part.name}>
-            <i style={{ background: part.color }} />{" "}
-            {part.show ? (
-              <Link title={title(part)} onClick={part.show}>
-                {part.name}
-              </Link>
-            ) : (
-              part.name
-            )}{" "}
-            {formatShare(part.value, props.total)}
-          </span>
-        ))}
-      </p>
+      <Stack
+        {...{ parts, label: props.label, unit: props.unit, whole: props.total }}
+        class="overview-bar"
+      />
+      <Legend parts={parts} more={(index) => formatShare(parts[index].value, props.total)} />
     </>
   );
 }

@@ -1,9 +1,8 @@
 // The biggest changes of self cost between two profiles, by line, operator, module, scope or kernel.
 
-import { useMemo } from "preact/hooks";
-import type { TableRow } from "../engine/answers";
-import { type Change, changes, shownChanges, uniformRatio } from "../model/changes";
-import { about, compared, go, place, profile, tree } from "../state";
+import type { Change, TableRow } from "../engine/answers";
+import { spelling } from "../model/question";
+import { compared, go, place, profile, tree } from "../state";
 import { CopyTable } from "./copy";
 import { changeText, profileName, ratioText, sideText } from "./node_tip";
 import { Empty, Subtabs, Waiting } from "./parts";
@@ -16,28 +15,25 @@ export function Changes() {
   const known = profile.value?.tables ?? [];
   const chosen = known.includes(by) ? by : (known[0] ?? "operator");
   const [first, second] = compared.value;
-  const query = { metric: tree.value.metric, by: chosen, all: "1" };
-  const base = useAnswer("table", { ...query, file: String(first) });
-  const other = useAnswer("table", { ...query, file: String(second) });
-  const all = useMemo(
-    () => base.answer && other.answer && changes(base.answer, other.answer, nameOf),
-    [base.answer, other.answer],
-  );
-  const rows = useMemo(() => shownChanges(all ?? [], text), [all, text]);
+  const query = {
+    metric: tree.value.metric,
+    by: chosen,
+    files: `${first},${second}`,
+    text,
+  };
+  const { answer, error, of } = useAnswer("changes", query);
+  const fileOf = ({ after }: Change) => (after === null ? first : second);
   useMatches(() => {
-    if (!base.answer) return null;
-    const { unit, total } = base.answer;
-    const value = rows.reduce((sum, { before }) => sum + (before ?? 0), 0);
-    const visit = (at: number) => open(rows[at].row, rows[at].after === null ? first : second);
-    return { count: rows.length, value, total, unit, known: rows.length, visit };
-  }, [rows]);
-  const error = base.error || other.error;
+    if (!answer || of !== spelling("changes", query)) return null;
+    const { match_count: count, match_value: value, total, unit, rows } = answer;
+    const visit = (at: number) => open(rows[at].row, fileOf(rows[at]));
+    return { count, value, total, unit, known: rows.length, visit };
+  }, [answer]);
   if (error) return <Empty title="Nothing to compare">{error}</Empty>;
-  if (!all || !base.answer) return <Waiting />;
-  const { unit } = base.answer;
-  const ratio = uniformRatio(all);
+  if (!answer) return <Waiting />;
+  const { unit, ratio, rows } = answer;
   const name = (each: Change) => (
-    <RowName row={each.row} onOpen={() => open(each.row, each.after === null ? first : second)} />
+    <RowName row={each.row} onOpen={() => open(each.row, fileOf(each))} />
   );
   const side = (value: number | null) => sideText(value, unit);
   const columns: Column<Change>[] = [
@@ -79,13 +75,6 @@ export function Changes() {
       <SortedTable label="Biggest changes" columns={columns} rows={rows} />
     </>
   );
-}
-
-/** What a row is of: its file is known relative to the folder of its run. */
-function nameOf(row: TableRow, side: number): string {
-  const folder = about.value?.profiles[compared.value[side]]?.cwd ?? "";
-  const file = row.file.startsWith(`${folder}/`) ? row.file.slice(folder.length + 1) : row.file;
-  return `${row.layer}\n${row.name}\n${file}\n${row.line}`;
 }
 
 function open(row: TableRow, file: number): void {

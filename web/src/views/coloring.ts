@@ -3,21 +3,16 @@
 import type { ColorBy } from "../model/address";
 import { mix, palette, shadeOf, shades } from "../model/colors";
 import { type Layout, pairOf } from "../model/layout";
-import type { SpreadOf } from "./later_views";
 
 /** Return a function from node to fill. */
-export function fillsOf(
-  layout: Layout,
-  by: ColorBy,
-  dark: boolean,
-  spread: SpreadOf | null,
-): (node: number) => string {
+export function fillsOf(layout: Layout, by: ColorBy, dark: boolean): (node: number) => string {
   const colors = palette(dark);
   if (layout.sides) return changeFills(layout, dark);
+  const { spread } = layout;
   if (by === "spread" && spread) {
     return (node) => {
-      const found = spread(layout.source[node]);
-      return found ? mix(colors.heat[0], colors.heat[1], found.most / found.mean - 1) : colors.gap;
+      const part = spread.most[node] / spread.mean_of_ranks[node] - 1;
+      return spread.most[node] < 0 ? colors.gap : mix(colors.heat[0], colors.heat[1], part);
     };
   }
   if (by === "self") {

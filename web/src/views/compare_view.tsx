@@ -17,6 +17,7 @@ import {
   spoken,
   tree,
 } from "../state";
+import { Legend } from "./bar";
 import { Changes } from "./changes_view";
 import { CopyButton, escaped, markdownOf } from "./copy";
 import { Details } from "./details";
@@ -135,13 +136,12 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
         ))}
         {!asTable.value && (
           <>
-            <span class="legend-line">
-              {(["less", "same", "more"] as const).map((name) => (
-                <span key={name}>
-                  <i style={{ background: colors[name] }} /> {name}
-                </span>
-              ))}
-            </span>
+            <Legend
+              parts={(["less", "same", "more"] as const).map((name) => ({
+                name,
+                color: colors[name],
+              }))}
+            />
             <span>width: the larger of the two values</span>
           </>
         )}
@@ -157,11 +157,7 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
             head={head}
             foot={(rows) => (
               <div class="status">
-                <CopyButton
-                  title="Copy the open rows, for an issue or a chat"
-                  label="Copy as Markdown"
-                  text={() => markdown(rows)}
-                />
+                <CopyButton what="the open rows" text={() => markdown(rows)} />
               </div>
             )}
           />

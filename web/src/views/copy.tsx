@@ -46,7 +46,8 @@ function copy(text: string): boolean {
   return document.execCommand("copy");
 }
 
-export function CopyButton(props: { title: string; label?: string; text: () => string }) {
+/** `what` is copied as Markdown, or else as the button's title says. */
+export function CopyButton(props: { what?: string; title?: string; text: () => string }) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     const timer = window.setTimeout(() => setCopied(false), SAID_MS);
@@ -56,10 +57,10 @@ export function CopyButton(props: { title: string; label?: string; text: () => s
     <button
       type="button"
       class="link copy"
-      title={props.title}
+      title={props.title ?? `Copy ${props.what}, for an issue or a chat`}
       onClick={() => setCopied(copy(props.text()))}
     >
-      {copied ? "Copied" : (props.label ?? "Copy")}
+      {copied ? "Copied" : props.what ? "Copy as Markdown" : "Copy"}
     </button>
   );
 }
@@ -70,13 +71,7 @@ export function CopyTable() {
     const table = document.querySelector<HTMLTableElement>("main table");
     return table ? tableMarkdown(table) : "";
   };
-  return (
-    <CopyButton
-      title="Copy the table, for an issue or a chat"
-      label="Copy as Markdown"
-      text={text}
-    />
-  );
+  return <CopyButton what="the table" text={text} />;
 }
 
 function tableMarkdown(table: HTMLTableElement): string {

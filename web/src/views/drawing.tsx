@@ -9,7 +9,6 @@ import { matching } from "../model/search";
 import { asTable, dark, detailsOpen, go, place, selected, spoken } from "../state";
 import { fillsOf } from "./coloring";
 import { FlameCanvas, type FlameCanvasProps } from "./flame_canvas";
-import { spread } from "./later_views";
 import { NodeTip, nodeName, nodeSentence, ratioText } from "./node_tip";
 import { TreeTable, type TreeTableProps } from "./tree_table";
 
@@ -29,11 +28,7 @@ type DrawingProps = Omit<FlameCanvasProps, "scene" | "tip" | "onKey" | "shown" |
 export function Drawing(props: DrawingProps) {
   const { layout, backwards = false, upward = false, graph = 0 } = props;
   const { color, text, range } = place.value;
-  const known = backwards ? null : spread.value;
-  const fills = useMemo(
-    () => fillsOf(layout, color, dark.value, known),
-    [layout, color, dark.value, known],
-  );
+  const fills = useMemo(() => fillsOf(layout, color, dark.value), [layout, color, dark.value]);
   const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
   const [hovered, setHovered] = useState(-1);
   if (asTable.value) return <TreeTable {...props} matches={matches} backwards={backwards} />;

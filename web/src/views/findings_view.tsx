@@ -60,11 +60,7 @@ function Card(props: { finding: FindingRow }) {
           </button>
         ))}
         <span class="muted">{finding.id}</span>
-        <CopyButton
-          title="Copy the finding, for an issue or a chat"
-          label="Copy as Markdown"
-          text={() => markdown(finding)}
-        />
+        <CopyButton what="the finding" text={() => markdown(finding)} />
       </p>
     </li>
   );

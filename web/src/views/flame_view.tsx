@@ -11,6 +11,7 @@ import {
   detailsOpen,
   focusOn,
   go,
+  isSpreadKnown,
   measure,
   place,
   profile,
@@ -40,7 +41,8 @@ export function FlameView(props: { kind: "top_down" | "bottom_up" }) {
     return () => window.removeEventListener("resize", resized);
   }, []);
   const backwards = props.kind === "bottom_up";
-  const query = { ...tree.value, kind: backwards ? "bottom_up" : "", px };
+  const ranks = place.value.color === "spread" && isSpreadKnown() ? "1" : "";
+  const query = { ...tree.value, kind: backwards ? "bottom_up" : "", ranks, px };
   const asked = useAnswer("flame", query);
   if (asked.error) return <Empty title="Nothing to draw">{asked.error}</Empty>;
   if (!asked.answer) return <Waiting />;

@@ -7,7 +7,7 @@ import type { JobAnswer } from "../api_types";
 import type { View } from "../model/address";
 import type { Layout } from "../model/layout";
 import { effect, signal } from "../signals";
-import { about, asTable, failure, hasRanks, place } from "../state";
+import { about, failure, hasRanks, place } from "../state";
 
 /** What later scripts add. */
 export interface LaterViews {
@@ -27,24 +27,6 @@ export const laterViews = signal<Partial<LaterViews> & Partial<Record<View, Func
 /** Called by a later script. */
 export function addViews(views: Partial<LaterViews>): void {
   laterViews.value = { ...laterViews.value, ...views };
-}
-
-/** What a node costs on all ranks, and on the one where it costs most. */
-export interface Spread {
-  readonly mean: number;
-  readonly most: number;
-  readonly mostRank: number;
-}
-
-/** Returns the spread of a node of the flame graph, nothing where it is not known. */
-export type SpreadOf = (source: number) => Spread | undefined;
-
-/** Made by the script of jobs while it is the colour of the flame graph. */
-export const spread = signal<SpreadOf | null>(null);
-
-/** Whether boxes may be coloured by spread: those of the tree from the root down. */
-export function isSpreadKnown(): boolean {
-  return hasRanks() && place.value.view === "flame" && !asTable.value;
 }
 
 const asked = new Set<string>();

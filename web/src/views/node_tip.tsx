@@ -3,7 +3,6 @@
 import { callTexts, formatShare, formatValue } from "../model/format";
 import { callsAt, type Layout } from "../model/layout";
 import { about, compared } from "../state";
-import { spread } from "./later_views";
 import { shorten } from "./parts";
 
 /** Return the name a node is shown by. */
@@ -62,7 +61,7 @@ export function NodeTip(props: { layout: Layout; node: number; backwards?: boole
             </>
           )}
           <Calls layout={layout} node={node} />
-          {!props.backwards && <Spread layout={layout} node={node} />}
+          <Spread layout={layout} node={node} />
         </tbody>
       </table>
     </>
@@ -89,16 +88,13 @@ function Calls(props: { layout: Layout; node: number }) {
 /** How the cost spreads over the ranks, where that is the colour. */
 function Spread(props: { layout: Layout; node: number }) {
   const { layout, node } = props;
-  const found = layout.sides ? null : spread.value?.(layout.source[node]);
-  if (!found) return null;
+  const { spread } = layout;
+  if (!spread || spread.most[node] < 0) return null;
+  const value = (cost: number) => formatValue(Math.round(cost), layout.unit);
   return (
     <>
-      <Row name="mean of ranks" value={formatValue(Math.round(found.mean), layout.unit)} />
-      <Row
-        name="most"
-        value={formatValue(found.most, layout.unit)}
-        more={`rank ${found.mostRank}`}
-      />
+      <Row name="mean of ranks" value={value(spread.mean_of_ranks[node])} />
+      <Row name="most" value={value(spread.most[node])} more={`rank ${spread.most_rank[node]}`} />
     </>
   );
 }

@@ -1,6 +1,6 @@
 // The first view: what the run was, where its time went, what to change, what it held; each leads on.
 
-import type { AccountAnswer, GroupAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
+import type { AccountAnswer, PartAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatMean, formatTime, formatValue } from "../model/format";
 import { about, dark, go, profile, tree } from "../state";
@@ -136,40 +136,23 @@ function Account(props: { account: AccountAnswer }) {
 
 function Groups(props: {
   label: string;
-  groups: readonly GroupAnswer[];
+  groups: readonly PartAnswer[];
   total: number;
   steps: number;
 }) {
-  const colors = groupColors();
   return (
     <Bar
       label={props.label}
       total={props.total / props.steps}
       unit="ns"
-      parts={props.groups.map(({ name, value, parts }) => ({
-        name: parts ? `${name} (${parts})` : name,
+      parts={props.groups.map(({ name, value, layer }) => ({
+        name,
         value: value / props.steps,
-        color: colors[name],
+        color: palette(dark.value).layers[layer],
         show: () => go({ view: "flame" }),
       }))}
     />
   );
-}
-
-function groupColors(): Record<string, string> {
-  const { layers } = palette(dark.value);
-  return {
-    "set-up": layers.scope,
-    operators: layers.operator,
-    Python: layers.python,
-    "native code": layers.native,
-    waiting: layers.gpu,
-    unknown: layers.root,
-    kernels: layers.gpu,
-    copies: layers.compiled,
-    "gaps between queued work": layers.native,
-    "idle: nothing queued": layers.root,
-  };
 }
 
 function Places(props: {
@@ -232,7 +215,6 @@ function Findings() {
 /** What is held at the peak, by purpose; a scale for all memories would hide the small ones. */
 function Memory(props: { pools: readonly PoolAnswer[] }) {
   if (!props.pools.length) return null;
-  const colors = roleColors();
   return (
     <section>
       <h3>Memory at the peak</h3>
@@ -251,29 +233,15 @@ function Memory(props: { pools: readonly PoolAnswer[] }) {
             label={`memory of ${pool.name}`}
             total={pool.peak_bytes}
             unit="bytes"
-            parts={Object.entries(pool.peak_roles).map(([role, value]) => ({
-              name: role === "optimizer" ? "optimizer state" : role,
-              value,
-              color: colors[role] ?? colors.unknown,
+            parts={pool.parts.map((part) => ({
+              ...part,
+              color: palette(dark.value).layers[part.layer],
             }))}
           />
         </div>
       ))}
     </section>
   );
-}
-
-function roleColors(): Record<string, string> {
-  const { layers } = palette(dark.value);
-  return {
-    parameter: layers.python,
-    gradient: layers.gpu,
-    optimizer: layers.module,
-    activation: layers.operator,
-    input: layers.compiled,
-    temporary: layers.scope,
-    unknown: layers.root,
-  };
 }
 
 function Trust() {

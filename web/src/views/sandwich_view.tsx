@@ -11,7 +11,7 @@ import { askedWidth, onNodeKey } from "./flame_view";
 import { nodeName } from "./node_tip";
 import { Empty, Waiting, words } from "./parts";
 import { useMatches } from "./search_box";
-import { CALL_COLUMN, type Column, nameColumn, SortedTable } from "./sorted_table";
+import { CALL_COLUMN, type Column, costColumns, nameColumn, SortedTable } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
 export function SandwichView() {
@@ -32,16 +32,9 @@ export function SandwichView() {
 }
 
 function columnsOf(unit: string): Column<TableRow>[] {
-  const cost = (key: "inclusive" | "exclusive", label: string): Column<TableRow> => [
-    key,
-    label,
-    (row) => row[key],
-    (row) => formatValue(row[key], unit),
-  ];
   return [
     nameColumn((row) => go({ func: row.id })),
-    cost("inclusive", "total"),
-    cost("exclusive", "self"),
+    ...costColumns((value) => formatValue(value, unit)),
     CALL_COLUMN,
   ];
 }
@@ -64,16 +57,20 @@ function FunctionList(props: { func: number }) {
     const visit = (at: number) => go({ func: rows[at].id });
     return { count: rows.length, value, total, unit, known: rows.length, visit };
   }, [rows]);
-  if (error) return <Empty title="No functions">{error}</Empty>;
-  if (!answer) return <Waiting />;
   return (
     <nav class="functions" aria-label="Functions">
-      <SortedTable
-        label="All functions"
-        columns={columnsOf(answer.unit)}
-        rows={rows}
-        isChosen={(row) => row.id === props.func}
-      />
+      {answer ? (
+        <SortedTable
+          label="All functions"
+          columns={columnsOf(answer.unit)}
+          rows={rows}
+          isChosen={(row) => row.id === props.func}
+        />
+      ) : error ? (
+        <Empty title="No functions">{error}</Empty>
+      ) : (
+        <Waiting />
+      )}
     </nav>
   );
 }

@@ -5,6 +5,7 @@ import type { ComponentChildren } from "preact";
 import { formatCount, formatValue, grouped } from "../model/format";
 import { go, place, profile, showNode, tree } from "../state";
 import { Empty, Link, Pairs, SourceLink, Subtabs, shorten, Waiting, words } from "./parts";
+import { PlainTable } from "./plain_table";
 import { useAnswer } from "./use_answer";
 
 const MOST_ROWS = 500;
@@ -114,33 +115,18 @@ function Records(props: { rows: readonly Fields[]; depth: number }) {
   const names = [...new Set(props.rows.flatMap((row) => Object.keys(row)))];
   // The line number is shown with its file.
   const columns = names.filter((name) => name !== "line" || !names.includes("file"));
-  const numeric = new Set(
-    columns.filter((name) => props.rows.every((row) => isNumberOrNothing(row[name]))),
-  );
+  const isNumeric = (name: string) => props.rows.every((row) => isNumberOrNothing(row[name]));
   return (
     <>
-      <table class="pairs-table records">
-        <thead>
-          <tr>
-            {columns.map((name) => (
-              <th key={name} scope="col" class={numeric.has(name) ? "number" : ""}>
-                {fieldLabel(name)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {props.rows.slice(0, MOST_ROWS).map((row, index) => (
-            <tr key={index}>
-              {columns.map((name) => (
-                <td key={name} class={numeric.has(name) ? "number" : ""}>
-                  <Cell name={name} row={row} depth={props.depth} />
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <PlainTable
+        label="rows"
+        rows={props.rows.slice(0, MOST_ROWS)}
+        columns={columns.map((name) => [
+          fieldLabel(name),
+          (row: Fields) => <Cell name={name} row={row} depth={props.depth} />,
+          isNumeric(name) ? "number" : undefined,
+        ])}
+      />
       {props.rows.length > MOST_ROWS && (
         <p class="muted note">
           {formatCount(MOST_ROWS)} of {formatCount(props.rows.length)} rows

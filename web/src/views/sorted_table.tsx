@@ -26,6 +26,16 @@ export function nameColumn(onOpen: (row: TableRow) => void): Column<TableRow> {
   ];
 }
 
+/** The columns of total and self cost. */
+export function costColumns(cell: (value: number) => ComponentChildren): Column<TableRow>[] {
+  return (["inclusive", "exclusive"] as const).map((key, at) => [
+    key,
+    ["total", "self"][at],
+    (row) => row[key],
+    (row) => cell(row[key]),
+  ]);
+}
+
 export const CALL_COLUMN: Column<TableRow> = [
   "calls",
   "calls",

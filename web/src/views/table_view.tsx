@@ -2,26 +2,20 @@
 
 import type { TableAnswer, TableRow } from "../engine/answers";
 import { palette } from "../model/colors";
-import { formatCount, formatMean, formatValue } from "../model/format";
+import { formatCount, formatMean } from "../model/format";
 import { spelling } from "../model/question";
 import { dark, go, measure, place, profile, tree } from "../state";
+import { Legend, Stack } from "./bar";
 import { CopyTable } from "./copy";
 import { Empty, Subtabs, ValueCell, Waiting, words } from "./parts";
 import { useMatches } from "./search_box";
-import { CALL_COLUMN, type Column, nameColumn, SortedTable } from "./sorted_table";
+import { CALL_COLUMN, type Column, costColumns, nameColumn, SortedTable } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
 function columnsOf({ total, unit, phases }: TableAnswer): Column<TableRow>[] {
-  const cost = (key: "inclusive" | "exclusive", label: string): Column<TableRow> => [
-    key,
-    label,
-    (row) => row[key],
-    (row) => <ValueCell value={row[key]} total={total} unit={unit} />,
-  ];
   return [
     nameColumn(open),
-    cost("inclusive", "total"),
-    cost("exclusive", "self"),
+    ...costColumns((value) => <ValueCell value={value} total={total} unit={unit} />),
     [
       "phases",
       "phases",
@@ -62,13 +56,12 @@ export function TableView() {
           onChoose={(by) => go({ by })}
         />
         <span class="muted subtabs-note">
-          <span class="legend-line">
-            {(profile.value?.phases ?? []).map((phase) => (
-              <span key={phase}>
-                <i style={{ background: palette(dark.value).phases[phase] }} /> {words(phase)}
-              </span>
-            ))}
-          </span>
+          <Legend
+            parts={(profile.value?.phases ?? []).map((phase) => ({
+              name: words(phase),
+              color: palette(dark.value).phases[phase],
+            }))}
+          />
           <span title="Layers, phase, library and edits are the graph's: a table counts everything.">
             of the whole program
           </span>
@@ -106,26 +99,11 @@ function open(row: TableRow): void {
 }
 
 function PhaseBar(props: { values: readonly number[]; phases: readonly string[]; unit: string }) {
-  const { values, phases, unit } = props;
-  const whole = values.reduce((sum, value) => sum + value, 0);
-  if (whole <= 0) return null;
-  const colors = palette(dark.value).phases;
-  const text = values
-    .flatMap((value, index) =>
-      value > 0 ? `${words(phases[index])} ${formatValue(value, unit)}` : [],
-    )
-    .join(", ");
-  return (
-    <span class="phase-bar" title={text} role="img" aria-label={text}>
-      {values.map(
-        (value, index) =>
-          value > 0 && (
-            <span
-              key={phases[index]}
-              style={{ flex: `${value / whole} 1 0`, background: colors[phases[index]] }}
-            />
-          ),
-      )}
-    </span>
-  );
+  const whole = props.values.reduce((sum, value) => sum + value, 0);
+  const parts = props.phases.map((name, index) => ({
+    name: words(name),
+    value: props.values[index],
+    color: palette(dark.value).phases[name],
+  }));
+  return whole > 0 && <Stack parts={parts} whole={whole} unit={props.unit} />;
 }

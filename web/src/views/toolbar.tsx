@@ -5,8 +5,18 @@ import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
 import { titleOf } from "../model/key_texts";
 import { PIVOTS } from "../model/question";
-import { asTable, byLine, dark, go, measure, place, profile, showAs, toggleLines } from "../state";
-import { isSpreadKnown } from "./later_views";
+import {
+  asTable,
+  byLine,
+  dark,
+  go,
+  isSpreadKnown,
+  measure,
+  place,
+  profile,
+  showAs,
+  toggleLines,
+} from "../state";
 import { Check, Select, words } from "./parts";
 
 const MEASURE_GROUPS = ["Time", "GPU", "Waiting", "Memory", "Counts", "Work"];

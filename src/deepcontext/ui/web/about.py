@@ -16,7 +16,7 @@ from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.summaries.ranks import rank_count
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
-from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
+from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, Layer, layer_of_frame
 from deepcontext.ui.format import format_bytes
 from deepcontext.ui.labels import figures
 from deepcontext.ui.measures import measures
@@ -26,6 +26,7 @@ from deepcontext.ui.web.answers import (
     AboutAnswer,
     Calls,
     CollectorAnswer,
+    PartAnswer,
     PoolAnswer,
     ProfileAnswer,
     SectionAnswer,
@@ -42,6 +43,14 @@ if TYPE_CHECKING:
     from deepcontext.ui.web.open_profiles import OpenProfiles
 
 _LARGEST_SECTION: Final = 1_000_000
+_LAYER_OF_ROLE: Final = {
+    "parameter": Layer.PYTHON,
+    "gradient": Layer.GPU,
+    "optimizer": Layer.MODULE,
+    "activation": Layer.OPERATOR,
+    "input": Layer.COMPILED,
+    "temporary": Layer.SCOPE,
+}
 
 
 def about(profiles: OpenProfiles, notices: Sequence[str] = ()) -> AboutAnswer:
@@ -161,7 +170,14 @@ def _memory(profile: Profile) -> list[PoolAnswer]:
             live_bytes=pool.live_bytes,
             growth_bytes=pool.growth_bytes,
             growth_steps=use.growth_steps,
-            peak_roles=dict(pool.peak_role_bytes),
+            parts=[
+                PartAnswer(
+                    "optimizer state" if role == "optimizer" else role,
+                    size,
+                    _LAYER_OF_ROLE.get(role, Layer.ROOT).label,
+                )
+                for role, size in pool.peak_role_bytes.items()
+            ],
         )
         for pool in use.pools
         if pool.peak_bytes

@@ -8,7 +8,9 @@ from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.verdict import leading_lines, leading_set_up, verdicts
+from deepcontext.profiler.views.layers import Layer
 from deepcontext.ui.account_texts import (
+    Group,
     base_text,
     groups_of,
     occasions_text,
@@ -21,7 +23,7 @@ from deepcontext.ui.sections import account as tables
 from deepcontext.ui.sections.view import View
 from deepcontext.ui.web.answers import (
     AccountAnswer,
-    GroupAnswer,
+    PartAnswer,
     PlaceAnswer,
     VerdictAnswer,
 )
@@ -33,6 +35,14 @@ if TYPE_CHECKING:
 
 _MOST_LINES: Final = 8
 _LEAST_PART: Final = 0.01
+# Parts of a bar have the colours of layers.
+_LAYERS: Final = {
+    "set-up": Layer.SCOPE,
+    "operators": Layer.OPERATOR,
+    "Python": Layer.PYTHON,
+    "native code": Layer.NATIVE,
+    "waiting": Layer.GPU,
+}
 
 
 def account_answer(profile: Profile) -> AccountAnswer | None:
@@ -70,30 +80,32 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
     )
 
 
-def _groups(found: Account) -> list[GroupAnswer]:
+def _groups(found: Account) -> list[PartAnswer]:
     return [
-        GroupAnswer(
-            group.name,
+        PartAnswer(
+            f"{group.name} ({parts})" if (parts := _parts(group)) else group.name,
             round(group.share * found.whole_ns),
-            ", ".join(
-                f"{name} {format_share(share)}"
-                for name, share in group.parts
-                if share >= _LEAST_PART
-            ),
+            _LAYERS.get(group.name, Layer.ROOT).label,
         )
         for group in groups_of(found)
         if group.share
     ]
 
 
-def _gpu(gpu: GpuAccount | None) -> list[GroupAnswer]:
+def _parts(group: Group) -> str:
+    return ", ".join(
+        f"{name} {format_share(share)}" for name, share in group.parts if share >= _LEAST_PART
+    )
+
+
+def _gpu(gpu: GpuAccount | None) -> list[PartAnswer]:
     if gpu is None or not gpu.is_idle_known:
         return []
     return [
-        GroupAnswer("kernels", gpu.busy_ns - gpu.copy_ns, ""),
-        GroupAnswer("copies", gpu.copy_ns, ""),
-        GroupAnswer("gaps between queued work", gpu.gap_ns, ""),
-        GroupAnswer("idle: nothing queued", gpu.idle_ns, ""),
+        PartAnswer("kernels", gpu.busy_ns - gpu.copy_ns, Layer.GPU.label),
+        PartAnswer("copies", gpu.copy_ns, Layer.COMPILED.label),
+        PartAnswer("gaps between queued work", gpu.gap_ns, Layer.NATIVE.label),
+        PartAnswer("idle: nothing queued", gpu.idle_ns, Layer.ROOT.label),
     ]
 
 

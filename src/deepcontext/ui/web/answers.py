@@ -41,8 +41,17 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
+class PartAnswer:
+    """A part of a whole, named as a reader sees it; it has the colour of a layer."""
+
+    name: str
+    value: int
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
 class PoolAnswer:
-    """The memory of the host or of one device; `peak_roles` add up to the peak.
+    """The memory of the host or of one device; `parts` add up to the peak.
 
     `growth_bytes` is counted over `growth_steps` steps, 0 if growth is not counted.
     """
@@ -52,7 +61,7 @@ class PoolAnswer:
     live_bytes: int
     growth_bytes: int
     growth_steps: int
-    peak_roles: dict[str, int]
+    parts: list[PartAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +71,6 @@ class VerdictAnswer:
     text: str
     file: str
     line: int
-
-
-@dataclass(frozen=True, slots=True)
-class GroupAnswer:
-    """A part of the elapsed time, and its own parts in words."""
-
-    name: str
-    value: int
-    parts: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class AccountAnswer:
     setup: str
     steps: int
     whole_ns: int
-    groups: list[GroupAnswer]
-    gpu: list[GroupAnswer]
+    groups: list[PartAnswer]
+    gpu: list[PartAnswer]
     by_gpu: bool
     lines_whole_ns: int
     base: str

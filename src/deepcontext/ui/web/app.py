@@ -39,6 +39,7 @@ _STATIC_FILES: Final = {
     "index.html": "text/html",
     "app.js": "text/javascript",
     "app.css": "text/css",
+    "engine.js": "text/javascript",
     "jobs.js": "text/javascript",
     "roofline.js": "text/javascript",
     "timeline.js": "text/javascript",

@@ -137,24 +137,26 @@ def _answer(ask: Callable[[], object]) -> object:
 
 def _fill(packed: str, names: Sequence[str]) -> str:
     """Put scripts, style and answers where the served page refers to them."""
-    scripts = [
-        (STATIC / name).read_text("utf-8").replace("</script", "<\\/script") for name in names
-    ]
+    scripts = [_script(name) for name in names]
+    engine = _script("engine.js")
     style = (STATIC / "app.css").read_text("utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(_digest, scripts))}; style-src {_digest(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {' '.join(map(_digest, [*scripts, engine]))}; "
+        # The page makes its engine's thread from text of its own, which inherits this policy.
+        f"worker-src blob:; style-src {_digest(style)}; img-src data:; base-uri 'none'; form-action 'none'"
     )
     meta = '<meta charset="utf-8">'
     policy_meta = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
     data = f'<script type="application/octet-stream" id="deepcontext-data">{packed}</script>'
+    held = f'<script type="application/octet-stream" id="deepcontext-engine">{engine}</script>'
     parts = {
         meta: f"{meta}\n{_GENERATOR}\n{policy_meta}",
         'href="static/icon.svg"': f'href="data:image/svg+xml;base64,{icon}"',
         '<link rel="stylesheet" href="static/app.css">': f"<style>{style}</style>",
         '<script src="static/app.js"></script>': "\n".join([
             data,
+            held,
             *(f"<script>{script}</script>" for script in scripts),
         ]),
     }
@@ -164,6 +166,10 @@ def _fill(packed: str, names: Sequence[str]) -> str:
             raise AssertionError(f"index.html must contain {old!r} once")
         text = text.replace(old, new)
     return text
+
+
+def _script(name: str) -> str:
+    return (STATIC / name).read_text("utf-8").replace("</script", "<\\/script")
 
 
 def _is_page(head: bytes) -> bool:

@@ -1,12 +1,12 @@
 // Reads what Python wrote: from the server that sent the page, or from the page's own file.
 
-import type { ErrorAnswer } from "./api_types";
-import { Container } from "./engine/container";
-import { Kept } from "./engine/kept";
-import { refuse } from "./engine/options";
-import type { ProfileFacts } from "./engine/profile";
-import { type Query, spelling } from "./model/question";
-import { Refusal } from "./refusal";
+import type { ErrorAnswer } from "../api_types";
+import { type Query, spelling } from "../model/question";
+import { Refusal } from "../refusal";
+import { Container } from "./container";
+import { Kept } from "./kept";
+import { refuse } from "./options";
+import type { ProfileFacts } from "./profile";
 
 /** The header of a profile's columns; in a file it also holds the answers that a server would give. */
 export interface Header extends Readonly<Record<string, unknown>> {
@@ -34,7 +34,7 @@ export function serverReader(): Reader {
 }
 
 async function fetched(question: string): Promise<Response> {
-  const response = await fetch(`api/${question}`).catch(() => {
+  const response = await fetch(`../api/${question}`).catch(() => {
     throw new Refusal(
       "the server does not answer; is 'deepcontext view' still running in its terminal?",
       0,

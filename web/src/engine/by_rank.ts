@@ -4,12 +4,19 @@
 // the largest value at every path.
 
 import type { RanksAnswer } from "../api_types";
-import type { Container } from "../engine/container";
-import { ALL_PHASES } from "../engine/options";
-import type { TopDown } from "../engine/top_down";
-import type { Spread, SpreadOf } from "../views/later_views";
+import type { NodeColumns, RankValues } from "./answers";
+import type { Container } from "./container";
+import { ALL_PHASES } from "./options";
+import { NOT_RECORDED } from "./rounding";
+import type { TopDown } from "./top_down";
 
-export type Ranks = Container<RanksAnswer>;
+type Ranks = Container<RanksAnswer>;
+/** What a node costs on all ranks, and on the one where it costs most. */
+interface Spread {
+  readonly mean: number;
+  readonly most: number;
+  readonly mostRank: number;
+}
 type Charge = (node: number, value: number) => void;
 
 /** How far the sum over the ranks may be from a node's cost: the rest lies at smaller paths. */
@@ -17,7 +24,44 @@ const TOLERANCE = 0.1;
 const LEAST_CODE = 1;
 const CODES = 65_536;
 
-export class ByRank {
+/** What a node costs on each rank, in all threads. */
+export function rankValues(
+  view: TopDown,
+  ranks: Ranks | null,
+  measure: string,
+  source: number,
+): RankValues {
+  const node = view.nodeOf(source % view.profile.nodes);
+  const values = ranks && ByRank.of(view, ranks, measure)?.at(node);
+  const { names = [] } = ranks?.header ?? {};
+  return { names, values: values ? [...values] : null, why: whyUnknown(view, ranks, measure) };
+}
+
+function whyUnknown(view: TopDown, ranks: Ranks | null, measure: string): string {
+  if (!ranks?.header.metrics.includes(measure)) {
+    return "Values of single ranks are not kept for this measure.";
+  }
+  if (view.options.phase !== ALL_PHASES) {
+    return "Values of single ranks are kept for all phases together.";
+  }
+  const paths = ranks.array("node").length;
+  return `Values of single ranks are kept at the ${paths} largest call paths; this one is smaller.`;
+}
+
+/** How the cost of each node in an answer spreads over the ranks. */
+export function spreadColumns(
+  view: TopDown,
+  ranks: Ranks,
+  measure: string,
+  { source }: NodeColumns,
+): Pick<NodeColumns, "mean_of_ranks" | "most" | "most_rank"> {
+  const all = ByRank.of(view, ranks, measure)?.spreads();
+  const column = (name: keyof Spread) =>
+    source.map((each) => all?.get(each)?.[name] ?? NOT_RECORDED);
+  return { mean_of_ranks: column("mean"), most: column("most"), most_rank: column("mostRank") };
+}
+
+class ByRank {
   private constructor(
     private readonly view: TopDown,
     private readonly ranks: Ranks,
@@ -52,11 +96,11 @@ export class ByRank {
     }
     const { inclusive } = view.costs(view.marks([node]), view.profile.values(this.measure));
     const known = sums.reduce((sum, value) => sum + value, 0);
-    return isKnown(known, inclusive * this.means) ? sums : null;
+    return isKnown(known, inclusive * this.#means) ? sums : null;
   }
 
   /** The spread of every node of the view, by its source. */
-  spreads(): SpreadOf {
+  spreads(): Map<number, Spread> {
     const { view } = this;
     const { names } = this.ranks.header;
     const count = view.tree.length;
@@ -78,26 +122,26 @@ export class ByRank {
       }
     }
     const totals = view.tree.inclusive(view.exclusive(view.profile.values(this.measure)));
-    const stored = this.stored();
+    const stored = this.#stored();
     const found = new Map<number, Spread>();
     for (let node = 0; node < count; node++) {
-      const total = totals[node] * this.means;
+      const total = totals[node] * this.#means;
       const mean = total / names.length;
       const known = isKnown(sum[node], total)
         ? { most: Math.max(most[node], mean), mostRank: mostRank[node] }
         : stored(view.first[node], total);
       if (known && mean > 0) found.set(view.source(node), { mean, ...known });
     }
-    return (source) => found.get(source);
+    return found;
   }
 
   /** Number of ranks that the value of a node is the mean of. */
-  private get means(): number {
+  get #means(): number {
     return this.ranks.header.names.length / this.ranks.header.of_ranks;
   }
 
   /** The spread that Python wrote of a path, where the node has the cost of this path alone. */
-  private stored(): (source: number, total: number) => Omit<Spread, "mean"> | null {
+  #stored(): (source: number, total: number) => Omit<Spread, "mean"> | null {
     const index = this.ranks.header.metrics.indexOf(this.measure);
     if (index < 0) return () => null;
     const column = (name: string) => this.ranks.array(`${index}.${name}`);
