@@ -57,7 +57,7 @@ METRIC: Final = "host_time_ns"
 PX: Final = 1536
 EDITS: Final = ("focus", "root", "hide", "collapse", "drop", "open")
 MOST_FOUND: Final = 1_000
-MOST_ROWS: Final = 500
+MOST_ROWS: Final = 3_000
 PHASES: Final = [phase.label for phase in Phase if phase is not Phase.NONE]
 
 

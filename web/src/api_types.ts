@@ -32,11 +32,12 @@ export interface Calls {
   maximum: number | null;
 }
 
-/** A part of a whole, named as a reader sees it; it has the colour of a layer. */
+/** A part of a whole, named as a reader sees it; it has the colour of a layer. `metric` is the measure that shows where the part is, "" for the one that is shown. */
 export interface PartAnswer {
   name: string;
   value: number;
   layer: string;
+  metric: string;
 }
 
 /** The memory of the host or of one device; `parts` add up to the peak. `growth_bytes` is counted over `growth_steps` steps, 0 if growth is not counted. */

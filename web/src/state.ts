@@ -10,6 +10,7 @@ export const about = signal<AboutAnswer | null>(null);
 export const failure = signal<Refusal | null>(null);
 export const place = signal<Place>(fromHash(location.hash));
 export const helpOpen = signal(false);
+export const paletteOpen = signal(false);
 /** Node of the profile that is selected, and the frame of its function; -1 for none. */
 export const selected = signal<{ node: number; func: number; layout: number }>({
   node: -1,

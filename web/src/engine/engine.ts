@@ -92,7 +92,7 @@ export class Engine {
       }
       case "functions": {
         const view = this.#view(profile, treeOptions(query, profile.facts));
-        return functionRows(view, profile.values(measure), unit);
+        return tableAnswer(profile, functionRows(view, profile.values(measure)), unit, query);
       }
       case "find": {
         const view = this.#view(profile, treeOptions(query, profile.facts));
@@ -100,7 +100,7 @@ export class Engine {
       }
       case "table": {
         const table = this.#table(profile, query.by || "operator", measure);
-        return tableAnswer(profile, table, unit, query.text ?? "");
+        return tableAnswer(profile, table, unit, query);
       }
       case "changes": {
         const of = (each: Profile) => this.#table(each, query.by || "operator", measure);

@@ -1,11 +1,12 @@
 // The functions of a tree, each with what it costs at all places together.
 
-import type { TableAnswer, TableRow } from "./answers";
+import type { TableRow } from "./answers";
+import type { GroupTable } from "./tables";
 import type { TopDown } from "./top_down";
 import type { Numbers } from "./tree";
 
 /** All functions of a view; recursion counts once in `inclusive`. They have no phases. */
-export function functionRows(view: TopDown, values: Numbers, unit: string): TableAnswer {
+export function functionRows(view: TopDown, values: Numbers): GroupTable {
   const { tree, functions } = view;
   const own = view.exclusive(values);
   const below = tree.inclusive(own);
@@ -38,7 +39,5 @@ export function functionRows(view: TopDown, values: Numbers, unit: string): Tabl
     });
   }
   rows.sort((a, b) => b.exclusive - a.exclusive);
-  const sum = rows.reduce((total, row) => total + row.exclusive, 0);
-  const counts = { match_count: rows.length, match_value: sum };
-  return { unit, total: below[0], ...counts, phases: [], rows };
+  return { rows, total: below[0] };
 }

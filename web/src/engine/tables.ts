@@ -1,5 +1,7 @@
 // Tables of groups: all frames of one operator, module, scope or kernel, or of one source line.
 
+import { best } from "../model/fuzzy";
+import type { Query } from "../model/question";
 import type { TableAnswer, TableRow } from "./answers";
 import { refuse } from "./options";
 import type { Profile } from "./profile";
@@ -7,36 +9,40 @@ import { Spreads } from "./spreads";
 import { CALLS } from "./top_down";
 import type { Numbers } from "./tree";
 
-const MOST_ROWS = 500;
+/** More would keep the page busy; a search finds the others. */
+const MOST_ROWS = 3_000;
+const MOST_NAMED = 12;
 
 /** The lines of any Python code: not a table of the page, but what its source view is made of. */
 export const PYTHON_LINES = "python_line";
 
 export interface GroupTable {
-  readonly rows: readonly TableRow[];
+  readonly rows: TableRow[];
   readonly total: number;
 }
 
-/** A table, its largest rows first; only rows whose name or file contains the text. */
+/**
+ * A table, its largest rows first; only rows whose name or file contains a text, or the few whose name has some
+ * letters in their order.
+ */
 export function tableAnswer(
-  profile: Profile,
-  table: GroupTable,
+  { facts }: Profile,
+  { rows, total }: GroupTable,
   unit: string,
-  text: string,
+  { text = "", fuzzy }: Query,
 ): TableAnswer {
   const wanted = text.toLowerCase();
-  const rows = table.rows.filter(
-    (row) =>
-      row.name.toLowerCase().includes(wanted) ||
-      `${row.file}:${row.line}`.toLowerCase().includes(wanted),
-  );
+  const place = ({ file, line }: TableRow) => (file && line ? `${file}:${line}` : file);
+  const found = fuzzy
+    ? best(rows, (row) => (row.line ? `${place(row)} ${row.name}` : row.name), fuzzy, MOST_NAMED)
+    : rows.filter((row) => `${row.name}\n${place(row)}`.toLowerCase().includes(wanted));
   return {
     unit,
-    total: table.total,
-    match_count: rows.length,
-    match_value: rows.reduce((sum, row) => sum + row.exclusive, 0),
-    phases: profile.facts.listed_phases.map((phase) => profile.facts.phases[phase]),
-    rows: rows.slice(0, MOST_ROWS),
+    total,
+    match_count: found.length,
+    match_value: found.reduce((sum, row) => sum + row.exclusive, 0),
+    phases: facts.listed_phases.map((phase) => facts.phases[phase]),
+    rows: found.slice(0, MOST_ROWS),
   };
 }
 

@@ -2,6 +2,7 @@
 
 export const KEY_TEXTS: Readonly<Record<string, string>> = {
   "/": "Search; Enter for the costliest match",
+  "Ctrl K": "Go to anything by its name",
   n: "Next match",
   N: "Previous match",
   v: "Graph or table",
@@ -11,6 +12,7 @@ export const KEY_TEXTS: Readonly<Record<string, string>> = {
   k: "Colour by layer, phase or self cost",
   u: "Undo the last change of the tree",
   i: "Details",
+  y: "Copy the link to what is shown",
   d: "Light or dark",
   f: "Focus: keep this and all below it",
   s: "Sandwich: callers and callees of this function",

@@ -13,6 +13,7 @@ import { Help } from "./help";
 import { onPageKey } from "./keys";
 import { laterViews } from "./later_views";
 import { OverviewView } from "./overview_view";
+import { Palette } from "./palette";
 import { Icon, Waiting } from "./parts";
 import { SandwichView } from "./sandwich_view";
 import { SectionsView } from "./sections_view";
@@ -48,6 +49,7 @@ export function App() {
         <Shown />
       </main>
       <Help />
+      <Palette />
       <div class="spoken" aria-live="polite">
         {spoken.value}
       </div>

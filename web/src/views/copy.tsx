@@ -5,6 +5,7 @@ import { type Layout, pathTo } from "../model/layout";
 import { spoken } from "../state";
 import { nodeName } from "./node_tip";
 import { shorten } from "./parts";
+import { isWhole } from "./sorted_table";
 
 const SAID_MS = 1500;
 
@@ -47,6 +48,11 @@ function copy(text: string): boolean {
 }
 
 /** `what` is copied as Markdown, or else as the button's title says. */
+/** Put the address on the clipboard. */
+export function copyLink(): void {
+  spoken.value = copy(location.href) ? "link copied" : "the link could not be copied";
+}
+
 export function CopyButton(props: { what?: string; title?: string; text: () => string }) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
@@ -58,7 +64,12 @@ export function CopyButton(props: { what?: string; title?: string; text: () => s
       type="button"
       class="link copy"
       title={props.title ?? `Copy ${props.what}, for an issue or a chat`}
-      onClick={() => setCopied(copy(props.text()))}
+      onClick={async () => {
+        isWhole.value = true;
+        await new Promise((drawn) => setTimeout(drawn));
+        setCopied(copy(props.text()));
+        isWhole.value = false;
+      }}
     >
       {copied ? "Copied" : props.what ? "Copy as Markdown" : "Copy"}
     </button>

@@ -1,8 +1,8 @@
 // The keys, all of them.
 
-import { useEffect, useRef } from "preact/hooks";
 import { KEY_TEXTS } from "../model/key_texts";
 import { helpOpen } from "../state";
+import { Dialog } from "./parts";
 import { tabs } from "./tabs";
 
 const MOVES: readonly (readonly [string, string])[] = [
@@ -16,24 +16,9 @@ const MOVES: readonly (readonly [string, string])[] = [
 ];
 
 export function Help() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    if (helpOpen.value) dialog.current?.showModal();
-    else dialog.current?.close();
-  }, [helpOpen.value]);
   const views = tabs().map(({ key, label }) => [key, label] as const);
   return (
-    <dialog
-      ref={dialog}
-      class="help"
-      aria-label="Keys"
-      onClose={() => {
-        helpOpen.value = false;
-      }}
-      onClick={(event) => {
-        if (event.target === dialog.current) helpOpen.value = false;
-      }}
-    >
+    <Dialog open={helpOpen} label="Keys" class="help">
       <dl>
         {[...views.filter(([key]) => key), ...Object.entries(KEY_TEXTS), ...MOVES].map(
           ([key, text]) => (
@@ -49,6 +34,6 @@ export function Help() {
       <form method="dialog">
         <button type="submit">Close</button>
       </form>
-    </dialog>
+    </Dialog>
   );
 }

@@ -1,7 +1,18 @@
 // Keys that work wherever the focus is, except in fields.
 
 import type { ColorBy } from "../model/address";
-import { asTable, detailsOpen, go, helpOpen, place, showAs, toggleLines, undoEdit } from "../state";
+import {
+  asTable,
+  detailsOpen,
+  go,
+  helpOpen,
+  paletteOpen,
+  place,
+  showAs,
+  toggleLines,
+  undoEdit,
+} from "../state";
+import { copyLink } from "./copy";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
@@ -15,9 +26,18 @@ const NEXT_COLOR: Record<ColorBy, ColorBy> = {
 };
 
 export function onPageKey(event: KeyboardEvent): void {
+  if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    paletteOpen.value = !paletteOpen.value;
+  }
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target as HTMLElement | null;
-  if (target?.matches("input:not([type=checkbox]), select, textarea") || helpOpen.value) return;
+  if (
+    target?.matches("input:not([type=checkbox]), select, textarea") ||
+    helpOpen.value ||
+    paletteOpen.value
+  )
+    return;
   const tab = tabs().find(({ key }) => key === event.key);
   if (tab) go({ view: tab.view });
   const action = ACTIONS[event.key];
@@ -26,7 +46,7 @@ export function onPageKey(event: KeyboardEvent): void {
   action();
 }
 
-const ACTIONS: Record<string, () => void> = {
+export const ACTIONS: Readonly<Record<string, () => void>> = {
   "?": () => {
     helpOpen.value = true;
   },
@@ -44,4 +64,5 @@ const ACTIONS: Record<string, () => void> = {
     detailsOpen.value = !detailsOpen.value;
   },
   d: nextTheme,
+  y: copyLink,
 };

@@ -145,14 +145,16 @@ function Groups(props: {
       label={props.label}
       total={props.total / props.steps}
       unit="ns"
-      parts={props.groups.map(({ name, value, layer }) => ({
-        name,
-        value: value / props.steps,
-        color: palette(dark.value).layers[layer],
-        show: () => go({ view: "flame" }),
-      }))}
+      parts={props.groups.map((part) => ({ ...leading(part), value: part.value / props.steps }))}
     />
   );
+}
+
+/** A part of a bar, which leads to the graph by its measure. */
+function leading({ name, value, layer, metric }: PartAnswer) {
+  const known = profile.value?.measures.some(({ key }) => key === metric);
+  const show = () => go({ view: "flame", ...(known ? { metric } : {}) });
+  return { name, value, color: palette(dark.value).layers[layer], show };
 }
 
 function Places(props: {
@@ -233,10 +235,7 @@ function Memory(props: { pools: readonly PoolAnswer[] }) {
             label={`memory of ${pool.name}`}
             total={pool.peak_bytes}
             unit="bytes"
-            parts={pool.parts.map((part) => ({
-              ...part,
-              color: palette(dark.value).layers[part.layer],
-            }))}
+            parts={pool.parts.map(leading)}
           />
         </div>
       ))}

@@ -1,8 +1,10 @@
 // Small pieces that several views use.
 
 import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { palette } from "../model/colors";
 import { formatShare, formatValue } from "../model/format";
+import type { Signal } from "../signals";
 import { dark, go, profile } from "../state";
 
 /** Return a file relative to the folder the run began in; of a library, what follows
@@ -88,6 +90,36 @@ export function SourceLink(props: {
 /** A button of one character, whose label a screen reader reads. */
 export function Icon({ label, ...rest }: { label: string } & JSX.IntrinsicElements["button"]) {
   return <button type="button" class="icon" aria-label={label} {...rest} />;
+}
+
+/** A window above the page, while a signal says so. */
+export function Dialog(props: {
+  open: Signal<boolean>;
+  label: string;
+  class: string;
+  children: ComponentChildren;
+}) {
+  const { open } = props;
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open.value) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [open.value]);
+  return (
+    <dialog
+      ref={dialog}
+      class={props.class}
+      aria-label={props.label}
+      onClose={() => {
+        open.value = false;
+      }}
+      onClick={(event) => {
+        if (event.target === dialog.current) open.value = false;
+      }}
+    >
+      {props.children}
+    </dialog>
+  );
 }
 
 /** Names with values. */

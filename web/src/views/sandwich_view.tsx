@@ -4,6 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { FlameAnswer, TableRow } from "../engine/answers";
 import { formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";
+import { spelling } from "../model/question";
 import { detailsOpen, go, measure, place, tree } from "../state";
 import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
@@ -11,7 +12,14 @@ import { askedWidth, onNodeKey } from "./flame_view";
 import { nodeName } from "./node_tip";
 import { Empty, Waiting, words } from "./parts";
 import { useMatches } from "./search_box";
-import { CALL_COLUMN, type Column, costColumns, nameColumn, SortedTable } from "./sorted_table";
+import {
+  CALL_COLUMN,
+  type Column,
+  costColumns,
+  nameColumn,
+  Others,
+  SortedTable,
+} from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
 export function SandwichView() {
@@ -39,33 +47,27 @@ function columnsOf(unit: string): Column<TableRow>[] {
   ];
 }
 
-/** All functions of the tree that match the search. */
+/** The functions of the tree that match the search. */
 function FunctionList(props: { func: number }) {
-  const { answer, error } = useAnswer("functions", tree.value);
-  const wanted = place.value.text.toLowerCase();
-  const rows = useMemo(
-    () =>
-      (answer?.rows ?? []).filter(({ name, file }) =>
-        `${name}\n${file}`.toLowerCase().includes(wanted),
-      ),
-    [answer, wanted],
-  );
+  const query = { ...tree.value, text: place.value.text };
+  const { answer, error, of } = useAnswer("functions", query);
   useMatches(() => {
-    if (!answer) return null;
-    const value = rows.reduce((sum, row) => sum + row.exclusive, 0);
-    const { total, unit } = answer;
+    if (!answer || of !== spelling("functions", query)) return null;
+    const { match_count: count, match_value: value, total, unit, rows } = answer;
     const visit = (at: number) => go({ func: rows[at].id });
-    return { count: rows.length, value, total, unit, known: rows.length, visit };
-  }, [rows]);
+    return { count, value, total, unit, known: rows.length, visit };
+  }, [answer]);
   return (
     <nav class="functions" aria-label="Functions">
       {answer ? (
         <SortedTable
           label="All functions"
           columns={columnsOf(answer.unit)}
-          rows={rows}
+          rows={answer.rows}
           isChosen={(row) => row.id === props.func}
-        />
+        >
+          <Others answer={answer} />
+        </SortedTable>
       ) : error ? (
         <Empty title="No functions">{error}</Empty>
       ) : (

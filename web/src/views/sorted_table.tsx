@@ -2,8 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef } from "preact/hooks";
-import type { TableRow } from "../engine/answers";
+import type { TableAnswer, TableRow } from "../engine/answers";
 import { formatCount } from "../model/format";
+import { signal } from "../signals";
 import { go, place } from "../state";
 import { Dot, Empty, Link, shorten } from "./parts";
 import { useWindowed } from "./windowed";
@@ -43,9 +44,20 @@ export const CALL_COLUMN: Column<TableRow> = [
   (row) => row.calls && formatCount(row.calls.count),
 ];
 
-const ROW_HEIGHT = 30;
-/** Fewer rows all exist, so that they can be printed and found by the browser. */
-const FEW = 500;
+/** As in the style. */
+const ROW_HEIGHT = 26;
+/** Fewer rows all exist, so that the browser finds them. */
+const FEW = 100;
+/** Whether all rows exist, to be printed or copied. */
+export const isWhole = signal(false);
+for (const [event, value] of [
+  ["beforeprint", true],
+  ["afterprint", false],
+] as const) {
+  window.addEventListener(event, () => {
+    isWhole.value = value;
+  });
+}
 
 /** The first column names the rows; at first the column "exclusive" sorts them. */
 export function SortedTable<Row>(props: {
@@ -70,7 +82,8 @@ export function SortedTable<Row>(props: {
   );
   const box = useRef<HTMLDivElement>(null);
   const windowed = useWindowed(box, rows.length, ROW_HEIGHT);
-  const { first, last } = rows.length > FEW ? windowed : { first: 0, last: rows.length };
+  const isAll = rows.length <= FEW || isWhole.value;
+  const { first, last } = isAll ? { first: 0, last: rows.length } : windowed;
   return (
     <div class="table-box" ref={box} tabIndex={0} role="region" aria-label={props.label}>
       <table class="flat">
@@ -117,6 +130,18 @@ export function SortedTable<Row>(props: {
       {rows.length === 0 && <Empty title="No row matches" />}
       {props.children}
     </div>
+  );
+}
+
+/** How many rows are not here. */
+export function Others(props: { answer: TableAnswer }) {
+  const { match_count, rows } = props.answer;
+  if (match_count <= rows.length) return null;
+  return (
+    <p class="muted note">
+      {formatCount(rows.length)} of {formatCount(match_count)} rows, the costliest; the search finds
+      the others.
+    </p>
   );
 }
 

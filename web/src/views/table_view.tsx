@@ -4,12 +4,19 @@ import type { TableAnswer, TableRow } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatCount, formatMean } from "../model/format";
 import { spelling } from "../model/question";
-import { dark, go, measure, place, profile, tree } from "../state";
+import { dark, go, place, profile, tree } from "../state";
 import { Legend, Stack } from "./bar";
 import { CopyTable } from "./copy";
 import { Empty, Subtabs, ValueCell, Waiting, words } from "./parts";
 import { useMatches } from "./search_box";
-import { CALL_COLUMN, type Column, costColumns, nameColumn, SortedTable } from "./sorted_table";
+import {
+  CALL_COLUMN,
+  type Column,
+  costColumns,
+  nameColumn,
+  Others,
+  SortedTable,
+} from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
 function columnsOf({ total, unit, phases }: TableAnswer): Column<TableRow>[] {
@@ -83,12 +90,7 @@ function Rows(props: { answer: TableAnswer }) {
   const { answer } = props;
   return (
     <SortedTable label="Table" columns={columnsOf(answer)} rows={answer.rows}>
-      {answer.match_count > answer.rows.length && (
-        <p class="muted note">
-          {formatCount(answer.rows.length)} of {formatCount(answer.match_count)} rows, by total or
-          self of {measure.value?.label}; the search finds the others.
-        </p>
-      )}
+      <Others answer={answer} />
     </SortedTable>
   );
 }

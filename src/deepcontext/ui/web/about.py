@@ -175,6 +175,7 @@ def _memory(profile: Profile) -> list[PoolAnswer]:
                     "optimizer state" if role == "optimizer" else role,
                     size,
                     _LAYER_OF_ROLE.get(role, Layer.ROOT).label,
+                    metric if (metric := f"peak_{role}_bytes") in profile.metrics else "peak_bytes",
                 )
                 for role, size in pool.peak_role_bytes.items()
             ],

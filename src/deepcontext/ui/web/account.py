@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _MOST_LINES: Final = 8
 _LEAST_PART: Final = 0.01
 # Parts of a bar have the colours of layers.
+_METRICS: Final = {"waiting": "sampled_wait_time_ns"}
 _LAYERS: Final = {
     "set-up": Layer.SCOPE,
     "operators": Layer.OPERATOR,
@@ -86,6 +87,7 @@ def _groups(found: Account) -> list[PartAnswer]:
             f"{group.name} ({parts})" if (parts := _parts(group)) else group.name,
             round(group.share * found.whole_ns),
             _LAYERS.get(group.name, Layer.ROOT).label,
+            _METRICS.get(group.name, ""),
         )
         for group in groups_of(found)
         if group.share

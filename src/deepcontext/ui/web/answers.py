@@ -42,11 +42,15 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class PartAnswer:
-    """A part of a whole, named as a reader sees it; it has the colour of a layer."""
+    """A part of a whole, named as a reader sees it; it has the colour of a layer.
+
+    `metric` is the measure that shows where the part is, "" for the one that is shown.
+    """
 
     name: str
     value: int
     layer: str
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)
