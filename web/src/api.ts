@@ -46,6 +46,8 @@ export interface Computed {
 export interface Written {
   about: AboutAnswer;
   profile: ProfileAnswer;
+  /** The version of a profile; refused if its file has changed. */
+  current: string;
   findings: FindingsAnswer;
   ranks: RanksAnswer;
   roofline: RooflineAnswer;

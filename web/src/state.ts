@@ -5,6 +5,9 @@ import type { AboutAnswer, ProfileAnswer } from "./api_types";
 import { type Edit, fromHash, type Place, START, toHash, treeQuery } from "./model/address";
 import { batch, computed, effect, signal } from "./signals";
 
+/** The status of a server whose file has changed. */
+export const CHANGED = 409;
+
 export const source = signal<Source | null>(null);
 export const about = signal<AboutAnswer | null>(null);
 export const failure = signal<Refusal | null>(null);
@@ -168,6 +171,12 @@ export async function open(opened: Source): Promise<void> {
   }
 }
 
+// Whoever comes back to the page may have run the program again.
+window.addEventListener("focus", () => {
+  source.value?.ask("current", { file: String(place.value.file) }).catch((error: unknown) => {
+    if (error instanceof Refusal && error.status === CHANGED) fail(error);
+  });
+});
 window.addEventListener("popstate", () => {
   place.value = fromHash(location.hash);
 });

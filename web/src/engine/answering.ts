@@ -62,6 +62,7 @@ export class Answering {
   }
 
   #read(what: keyof Written, query: Query): Promise<unknown> {
+    if (what === "current") return this.reader.answer(what, query);
     return once(this.#written, spelling(what, query), () => this.reader.answer(what, query));
   }
 }

@@ -14,6 +14,8 @@ export interface Header extends Readonly<Record<string, unknown>> {
 }
 
 const CONTAINERS_KEPT = 4;
+/** As seen from the thread's script, or from the page. */
+const API = "document" in globalThis ? "api" : "../api";
 
 export interface Reader {
   answer(what: string, query: Query): Promise<unknown>;
@@ -34,7 +36,7 @@ export function serverReader(): Reader {
 }
 
 async function fetched(question: string): Promise<Response> {
-  const response = await fetch(`../api/${question}`).catch(() => {
+  const response = await fetch(`${API}/${question}`).catch(() => {
     throw new Refusal(
       "the server does not answer; is 'deepcontext view' still running in its terminal?",
       0,

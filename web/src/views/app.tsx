@@ -3,7 +3,7 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { View } from "../model/address";
-import { about, failure, place, profile, spoken } from "../state";
+import { about, CHANGED, failure, place, profile, spoken } from "../state";
 import { Breadcrumbs } from "./breadcrumbs";
 import { CompareView } from "./compare_view";
 import { FindingsView } from "./findings_view";
@@ -77,7 +77,7 @@ function Failure() {
     <div class="banner" role="alert">
       <span>{error.message}</span>
       <button type="button" onClick={() => location.reload()}>
-        Reload
+        {error.status === CHANGED ? "Show the newer run" : "Reload"}
       </button>
     </div>
   );

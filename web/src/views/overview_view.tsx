@@ -3,13 +3,14 @@
 import type { AccountAnswer, PartAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatMean, formatTime, formatValue } from "../model/format";
-import { about, dark, go, profile, tree } from "../state";
+import { about, dark, go, measure, profile, tree } from "../state";
 import { Bar } from "./bar";
 import { laterViews } from "./later_views";
 import { Empty, Link, SourceLink, ValueCell } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const MOST_FINDINGS = 3;
+const MOST_FUNCTIONS = 12;
 
 export function OverviewView() {
   const current = profile.value;
@@ -18,15 +19,42 @@ export function OverviewView() {
     <div class="page scroll overview">
       <Headline />
       <Jobs />
-      {current.account ? (
-        <Account account={current.account} />
-      ) : (
-        <Empty title="No times were recorded">The Trust view says why.</Empty>
-      )}
+      {current.account ? <Account account={current.account} /> : <Costliest />}
       <Findings />
       <Memory pools={current.memory} />
       <Trust />
     </div>
+  );
+}
+
+/** Where no elapsed time is known: the functions that cost most by the measure that is shown. */
+function Costliest() {
+  const { answer, error } = useAnswer("functions", tree.value);
+  if (error || answer?.rows.length === 0) {
+    return <Empty title="Nothing was recorded">The Trust view says why.</Empty>;
+  }
+  if (!answer) return null;
+  const { rows, total, unit } = answer;
+  return (
+    <section>
+      <h3>
+        {measure.value?.label}: {formatValue(total, unit)}; no elapsed time is known
+      </h3>
+      <table class="numbers overview-lines">
+        <tbody>
+          {rows.slice(0, MOST_FUNCTIONS).map(({ id, name, exclusive }) => (
+            <tr key={id}>
+              <td>
+                <ValueCell value={exclusive} total={total} unit={unit} />
+              </td>
+              <th scope="row">
+                <Link onClick={() => go({ view: "sandwich", func: id })}>{name}</Link>
+              </th>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

@@ -115,7 +115,9 @@ export function SortedTable<Row>(props: {
             <tr key={first + index} aria-current={props.isChosen?.(row) ? "true" : undefined}>
               {columns.map(([key, , , cell], at) =>
                 at ? (
-                  <td key={key}>{cell(row)}</td>
+                  <td key={key} class={`col-${key}`}>
+                    {cell(row)}
+                  </td>
                 ) : (
                   <th key={key} scope="row">
                     {cell(row)}

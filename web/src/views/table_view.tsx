@@ -19,20 +19,29 @@ import {
 } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
-function columnsOf({ total, unit, phases }: TableAnswer): Column<TableRow>[] {
-  return [
+/** Columns in which something is known: imported profiles may have neither phases nor calls. */
+function columnsOf({ total, unit, phases, rows }: TableAnswer): Column<TableRow>[] {
+  const hasPhases = rows.some((row) => row.phases.filter(Boolean).length > 1);
+  const hasCalls = rows.some(({ calls }) => calls);
+  const all: (Column<TableRow> | false)[] = [
     nameColumn(open),
     ...costColumns((value) => <ValueCell value={value} total={total} unit={unit} />),
-    [
+    hasPhases && [
       "phases",
       "phases",
       (row) => row.phases[1] ?? 0,
       (row) => <PhaseBar values={row.phases} phases={phases} unit={unit} />,
     ],
-    CALL_COLUMN,
-    ["mean", "per call", (row) => row.calls?.mean ?? 0, ({ calls }) => calls && formatMean(calls)],
+    hasCalls && CALL_COLUMN,
+    hasCalls && [
+      "mean",
+      "per call",
+      (row) => row.calls?.mean ?? 0,
+      ({ calls }) => calls && formatMean(calls),
+    ],
     ["contexts", "contexts", (row) => row.contexts, (row) => formatCount(row.contexts)],
   ];
+  return all.filter((each) => each !== false);
 }
 
 export function TableView() {

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Answers, Refusal, type What } from "../api";
 import type { Query } from "../model/question";
 import { spelling } from "../model/question";
-import { failure, source } from "../state";
+import { CHANGED, failure, source } from "../state";
 
 export interface Asked<W extends What> {
   readonly answer: Answers[W] | null;
@@ -13,7 +13,7 @@ export interface Asked<W extends What> {
   readonly of: string;
 }
 
-const RELOAD = [409, 410, 0];
+const RELOAD = [CHANGED, 410, 0];
 
 export function useAnswer<W extends What>(what: W, query: Query | null): Asked<W> {
   const [state, setState] = useState<Asked<W>>({ answer: null, error: "", of: "" });

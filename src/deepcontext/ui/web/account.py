@@ -104,10 +104,10 @@ def _gpu(gpu: GpuAccount | None) -> list[PartAnswer]:
     if gpu is None or not gpu.is_idle_known:
         return []
     return [
-        PartAnswer("kernels", gpu.busy_ns - gpu.copy_ns, Layer.GPU.label),
-        PartAnswer("copies", gpu.copy_ns, Layer.COMPILED.label),
-        PartAnswer("gaps between queued work", gpu.gap_ns, Layer.NATIVE.label),
-        PartAnswer("idle: nothing queued", gpu.idle_ns, Layer.ROOT.label),
+        PartAnswer("kernels", gpu.busy_ns - gpu.copy_ns, Layer.GPU.label, "gpu_time_ns"),
+        PartAnswer("copies", gpu.copy_ns, Layer.COMPILED.label, "gpu_time_ns"),
+        PartAnswer("gaps between queued work", gpu.gap_ns, Layer.NATIVE.label, "gpu_gap_ns"),
+        PartAnswer("idle: nothing queued", gpu.idle_ns, Layer.ROOT.label, "gpu_idle_ns"),
     ]
 
 

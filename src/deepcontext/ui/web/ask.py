@@ -76,6 +76,11 @@ def _profile(profiles: OpenProfiles, query: Query) -> ProfileAnswer:
     return one_profile(profiles, file_of(query))
 
 
+def _current(profiles: OpenProfiles, query: Query) -> str:
+    """Return the version of a profile; asked when somebody comes back to the page."""
+    return profiles.get(file_of(query)).version
+
+
 def _section(profiles: OpenProfiles, query: Query) -> SectionAnswer:
     return section(profiles, file_of(query), query.get("name", ""))
 
@@ -95,6 +100,7 @@ def _text(profiles: OpenProfiles, query: Query) -> SourceText:
 
 QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
     "columns": _columns,
+    "current": _current,
     "findings": _findings,
     "profile": _profile,
     "ranks": _ranks,

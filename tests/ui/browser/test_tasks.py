@@ -1,0 +1,103 @@
+"""What users come for, each with at most two actions from the first view: a click, or a key with a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.ui.format import format_value
+from tests.ui.browser.conftest import serving
+from tests.ui.test_web_ranks import joined, made_ranks
+
+if TYPE_CHECKING:
+    from tests.ui.browser.conftest import Opened
+
+FIRST = "view=overview"
+
+
+def named(opened: Opened, name: str) -> None:
+    """Ctrl K, letters and Enter: one action."""
+    opened.page.keyboard.press("Control+k")
+    opened.page.wait_for_selector(".palette input:focus")
+    opened.page.keyboard.type(name)
+    opened.page.wait_for_selector(f".palette [aria-selected=true]:has-text('{name}')")
+    opened.page.keyboard.press("Enter")
+
+
+def test_callers_of_a_function(opened: Opened) -> None:
+    opened.go(FIRST)
+    named(opened, "aten::mm")
+    opened.page.wait_for_selector(".sandwich-title:has-text('called by')")
+    opened.page.wait_for_selector(".details h2:has-text('aten::mm')")
+
+
+def test_find_a_function(opened: Opened) -> None:
+    opened.go(FIRST)
+    opened.page.keyboard.press("/")
+    opened.page.keyboard.type("addmm\n")
+    opened.page.wait_for_selector(".details h2:has-text('addmm')")
+
+
+def test_what_changed(opened: Opened) -> None:
+    opened.go("")  # of several profiles, the first view is the comparison
+    opened.page.wait_for_selector("main[aria-label='compare']")
+    opened.page.click("[role=tab]:has-text('biggest changes')")
+    opened.page.wait_for_selector("[aria-label='Biggest changes'] tbody tr")
+
+
+def test_where_memory_is_at_the_peak(opened: Opened) -> None:
+    opened.go(FIRST)
+    opened.page.click(".overview-pool .legend-line button >> nth=0")
+    opened.page.wait_for_selector("main[aria-label='flame'] canvas")
+    opened.until("location.hash.includes('metric=peak_')")
+
+
+def test_why_the_gpu_is_idle(open_on: Any) -> None:
+    path = Path("tests/fault_pairs/profiles/gpu_starvation_problem.dcprof").resolve()
+    with serving(path) as address, open_on(address, Profile.load(path)) as opened:
+        opened.go(FIRST)
+        opened.page.click(".overview .legend-line button:has-text('idle')")
+        opened.page.wait_for_selector("main[aria-label='flame'] canvas")
+        opened.until("location.hash.includes('metric=gpu_idle_ns')")
+
+
+def test_share_a_view(opened: Opened) -> None:
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened.go("view=bottom-up")
+    opened.page.keyboard.press("y")
+    assert opened.page.evaluate("navigator.clipboard.readText()") == opened.page.url
+
+
+def test_copy_a_table(opened: Opened) -> None:
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened.go(FIRST)
+    opened.page.click(".tabs button:has-text('Table')")
+    opened.page.click("button:has-text('Copy as Markdown')")
+    opened.page.wait_for_selector("button:has-text('Copied')")
+    copied = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
+    rows = opened.ask("table")["rows"]
+    assert len(copied) == len(rows) + 2
+    assert format_value(rows[0]["exclusive"], "ns") in "".join(copied)
+
+
+def test_undo_three_zooms(opened: Opened) -> None:
+    answer = opened.ask("flame")
+    for depth in (3, 5, 6):
+        level = [n for n, each in enumerate(answer["nodes"]["depth"]) if each == depth]
+        widest = max(level, key=lambda node: answer["nodes"]["value"][node])
+        opened.go(f"view=flame&zoom={answer['nodes']['source'][widest]}")
+        opened.page.wait_for_selector("canvas")
+    opened.page.locator("canvas").focus()
+    opened.page.keyboard.press("Escape")
+    opened.until("!location.hash.includes('zoom=')")
+
+
+def test_which_rank_is_late(open_on: Any, tmp_path: Path) -> None:
+    ranks = made_ranks(3)
+    path = tmp_path / "job.dcprof"
+    joined(ranks).save(path)
+    with serving(path) as address, open_on(address, Profile.load(path)) as opened:
+        opened.go(FIRST)
+        opened.page.keyboard.press("r")
+        opened.page.wait_for_selector("main[aria-label='ranks'] h2:has-text('late')")
