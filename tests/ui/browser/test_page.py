@@ -182,12 +182,47 @@ def test_a_file_that_changes_is_reported_and_can_be_loaded_again(
         longer.save(path)
         opened.page.click("button:has-text('Table')")
         opened.page.wait_for_selector(".flat tbody tr")  # computed from the columns that are here
-        opened.page.click("button:has-text('Findings')")
+        assert opened.page.locator(".banner").count() == 0
+        opened.page.evaluate("window.dispatchEvent(new Event('focus'))")  # somebody comes back
         opened.page.wait_for_selector(".banner:has-text('has changed since this page was loaded')")
         opened.errors.clear()  # the browser names the refused request in its console
-        opened.page.click("button:has-text('Reload')")
+        opened.page.click("button:has-text('Show the newer run')")
         opened.page.click("button:has-text('Flame graph')")
         opened.status(format_value(int(longer.exclusive(METRIC).sum()), "ns"))
+
+
+def test_a_profile_without_elapsed_time_opens_with_its_costliest_functions(
+    open_on: OpenOn, tmp_path: Path
+) -> None:
+    from tests.ui.browser.conftest import serving
+
+    def kernel(name: str, time_ns: int) -> dict[str, Any]:
+        metrics = {"count": 1, "device_type": "CUDA", "device_id": "0", "time (ns)": time_ns}
+        return {
+            "frame": {"name": name, "type": "function"},
+            "metrics": metrics,
+            "children": [],
+        }
+
+    kernels = [kernel("small", 1_000), kernel("large", 3_000)]
+    path = tmp_path / "proton.json"
+    root = {"frame": {"name": "ROOT", "type": "function"}, "metrics": {}, "children": kernels}
+    path.write_text(json.dumps([root, {"CUDA": {"0": {"arch": "90"}}}]))
+    with serving(path) as address, open_on(address, None) as opened:
+        opened.go("view=overview")
+        rows = opened.page.locator(".overview-lines tr")
+        rows.first.wait_for()
+        assert [row.split() for row in rows.all_inner_texts()] == [
+            ["3.00", "us", "75.0", "%", "large"],
+            ["1.00", "us", "25.0", "%", "small"],
+        ]
+        rows.first.locator("button").click()
+        opened.page.wait_for_selector("main[aria-label='sandwich']")
+        # Nothing is known of phases and calls: no columns for them.
+        opened.go("view=table")
+        opened.page.wait_for_selector(".flat tbody tr")
+        heads = opened.page.locator(".flat thead th").all_inner_texts()
+        assert [head.split()[0] for head in heads] == ["name", "total", "self", "contexts"]
 
 
 def test_a_server_that_has_ended_is_reported(open_on: OpenOn, profiles: tuple[Path, Path]) -> None:
