@@ -71,7 +71,7 @@ def test_with_reduced_motion_a_zoom_is_one_step(opened: Opened) -> None:
     frames += "CanvasRenderingContext2D.prototype.fillText = function (...all) {"
     frames += " frames_drawn += all[0].startsWith('whole program'); draw.apply(this, all); }; 0"
     page.evaluate(frames)
-    page.mouse.click(*opened.box("train_step"))
+    page.mouse.click(*opened.box("aten::linear"))
     opened.until("location.hash.includes('zoom=')")
     page.wait_for_timeout(400)
     # The zoom, and what the selection and the finer answer change.

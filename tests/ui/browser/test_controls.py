@@ -287,3 +287,17 @@ def test_data_without_a_view_of_its_own_is_shown(
         assert re.search(r"registers\s+48 \(32 to 64\)", details)
         opened.page.select_option(".field:has-text('Measure') select", "heap_bytes")
         opened.status(format_bytes(5 << 20))
+
+
+def test_order_and_direction_of_a_graph_are_switches(opened: Opened) -> None:
+    opened.page.select_option(".field:has-text('Order') select", "size")
+    opened.until("location.hash.includes('order=size')")
+    opened.page.select_option(".field:has-text('Roots') select", "bottom")
+    opened.until("location.hash.includes('roots=bottom')")
+    bounds = opened.page.locator("canvas").first.bounding_box()
+    assert bounds is not None
+    opened.page.mouse.move(bounds["x"] + 40, bounds["y"] + bounds["height"] - 10)
+    opened.page.wait_for_selector(".tooltip:has-text('whole program')")
+    opened.page.select_option(".field:has-text('Roots') select", "top")
+    opened.page.mouse.move(bounds["x"] + 40, bounds["y"] + 10)
+    opened.page.wait_for_selector(".tooltip:has-text('whole program')")

@@ -54,6 +54,8 @@ export interface Place {
   readonly text: string;
   readonly color: ColorBy;
   readonly order: "program" | "size";
+  /** Where the root of a graph is. */
+  readonly roots: "top" | "bottom";
   readonly shape: Shape;
   readonly sides: "difference" | "changes" | "beside";
   readonly normalize: boolean;
@@ -87,6 +89,7 @@ export const START: Place = {
   text: "",
   color: "layer",
   order: "program",
+  roots: "top",
   shape: "graph",
   sides: "difference",
   normalize: false,
@@ -101,6 +104,7 @@ const CHOICES: Partial<Record<keyof Place, readonly string[]>> = {
   view: Object.keys(VIEWS),
   color: ["layer", "phase", "self", "spread"],
   order: ["program", "size"],
+  roots: ["top", "bottom"],
   shape: ["graph", "tree"],
   sides: ["difference", "changes", "beside"],
   lines: ["0", "1"],

@@ -102,6 +102,7 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
           selected={current}
           label={`Call tree ${backwards ? "by self cost, callers below" : "from the root down"}`}
           backwards={backwards}
+          upward={place.value.roots === "bottom"}
           onSelect={(node) => choose(layout, node)}
           {...zoomed}
           onRest={(from, to, width) => answer.rest(layout, from, to, width)}

@@ -1,7 +1,7 @@
 // The second line: what the graph shows; its switches are also the legend.
 
 import type { Measure } from "../api_types";
-import type { ColorBy } from "../model/address";
+import type { ColorBy, Place } from "../model/address";
 import { palette } from "../model/colors";
 import { titleOf } from "../model/key_texts";
 import { PIVOTS } from "../model/question";
@@ -34,6 +34,15 @@ const SHAPES = [
   ["graph", "Graph"],
   ["tree", "Tree"],
 ] as const;
+const ORDERS = [
+  ["program", "program"],
+  ["size", "largest first"],
+] as const;
+const ROOTS = [
+  ["top", "top"],
+  ["bottom", "bottom"],
+] as const;
+const UPWARD_VIEWS = ["flame", "bottom-up"];
 const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
 const BARE_VIEWS = ["overview", "processes", "ranks", "trust", "findings", "data", "timeline"];
 
@@ -82,6 +91,21 @@ export function Toolbar() {
             options={isSpreadKnown() ? [...COLORS, ["spread", "spread over ranks"]] : COLORS}
             onChoose={(color) => chooseColor(color as ColorBy)}
           />
+          <Select
+            label="Order"
+            value={place.value.order}
+            title={titleOf("t")}
+            options={ORDERS}
+            onChoose={(order) => go({ order: order as Place["order"] })}
+          />
+          {UPWARD_VIEWS.includes(view) && !asTable.value && (
+            <Select
+              label="Roots"
+              value={place.value.roots}
+              options={ROOTS}
+              onChoose={(roots) => go({ roots: roots as Place["roots"] })}
+            />
+          )}
           <div class="segmented" role="group" aria-label="Shape">
             {SHAPES.map(([shape, name]) => (
               <button
