@@ -48,9 +48,9 @@ const BARE_VIEWS = ["overview", "processes", "ranks", "trust", "findings", "data
 
 export function Toolbar() {
   const current = profile.value;
-  const { view } = place.value;
+  const { view, sides } = place.value;
   if (!current || BARE_VIEWS.includes(view)) return null;
-  const isTree = TREE_VIEWS.includes(view);
+  const isTree = TREE_VIEWS.includes(view) && !(view === "compare" && sides === "changes");
   return (
     <section class="toolbar" aria-label="What is shown">
       <Select
