@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.format import format_value
+from tests.synthetic import random_profile
 from tests.ui.browser.conftest import serving
 from tests.ui.test_web_ranks import joined, made_ranks
 
@@ -101,3 +102,21 @@ def test_which_rank_is_late(open_on: Any, tmp_path: Path) -> None:
         opened.go(FIRST)
         opened.page.keyboard.press("r")
         opened.page.wait_for_selector("main[aria-label='ranks'] h2:has-text('late')")
+
+
+def test_of_a_long_table_all_rows_are_copied_and_few_exist(open_on: Any, tmp_path: Path) -> None:
+    profile = random_profile(20_000)
+    path = tmp_path / "long.dcprof"
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        opened.go("view=table&by=line")
+        drawn = opened.page.locator(".flat tbody tr:has(th)")
+        drawn.first.wait_for()
+        rows = len(opened.ask("table?by=line")["rows"])
+        assert drawn.count() < 100 < rows
+        opened.page.click("button:has-text('Copy as Markdown')")
+        opened.page.wait_for_selector("button:has-text('Copied')")
+        copied = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
+        assert len([line for line in copied if ".py:" in line]) == rows
+        assert drawn.count() < 100
