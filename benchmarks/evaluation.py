@@ -31,6 +31,10 @@ PROGRAM = Path(__file__).parent / "evaluation" / "program.py"
 RESULTS = Path(__file__).parent / "evaluation" / "results.json"
 PAGE = ROOT / "docs" / "evaluation.md"
 BEGIN, END = "<!-- tables -->\n", "<!-- end of tables -->\n"
+OTHERS = (
+    " Other programs ran, so that times say little (see *plain, again*), and samplers, which sample by the "
+    "clock, took more processor time for each step. Memory, results and attribution do not depend on it."
+)
 PYTHON = sys.executable
 DEEPCONTEXT = (PYTHON, "-m", "deepcontext")
 WORKLOADS = {
@@ -257,6 +261,8 @@ def measure(programs: Sequence[tuple[str, str]], rounds: int, size: str, path: P
             for name, mode in modes:
                 results.add(program, name, run(workload, framework, mode, size))
         print(program, file=sys.stderr, flush=True)
+        is_busy = bool(loads) and max(loads) > 2 * len(os.sched_getaffinity(0))
+        results.about["others"] = OTHERS if is_busy else ""
         results.about["load"] = f"{min(loads):.1f} to {max(loads):.1f}" if loads else ""
         results.about["ended"] = f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d %H:%M} UTC"
         results.save(path)
@@ -405,7 +411,7 @@ def tables(results: Results | None = None) -> list[Table]:
 def write_page(results: Results) -> None:
     head = (
         "{machine}, {versions}. Size *{size}*, commit {commit}, {begun} to {ended}; load of the machine "
-        "before the rounds, the benchmark's own included: {load}.\n".format(**results.about)
+        "before the rounds, the benchmark's own included: {load}.{others}\n".format(**results.about)
     )
     text = PAGE.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)
