@@ -43,7 +43,7 @@ struct SampledContext {
 /// The inner end of a thread's C stack: where the interpreter's innermost call is further out, the
 /// native functions are not known.
 struct SampledStack {
-  static constexpr uint32_t kMostBytes = 16 * 1024;
+  static constexpr uint32_t kMostBytes = 64 * 1024; // numpy.c_einsum takes 30
   static constexpr uint32_t kBytesOfCall = 4096; // more than a frame of the interpreter's function
 
   unwind::Registers at; // of the interrupted instruction

@@ -24,7 +24,7 @@ public:
       if (made_ == SampleSlots::kMost) {
         return SampleSlots::kMost;
       }
-      SampleSlots::put(made_, new SampleSlot());
+      SampleSlots::put(made_, new SampleSlot); // without writing its pages
       free_.push_back(made_++);
     }
     uint32_t slot = free_.back();

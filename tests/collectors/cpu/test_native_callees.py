@@ -42,6 +42,8 @@ LINES = {
     "numpy.random._generator.Generator.choice": "draw = lambda: numbers.choice(10_000, p=weights)",
     "zlib.compress": "press = lambda: zlib.compress(content, 9)",
     "numpy.concatenate": "join = lambda: np.concatenate([array, array])",
+    # Its own frame takes 30 KiB of the stack.
+    "numpy.c_einsum": 'score = lambda: np.einsum("bi,bij,ej->be", rows, tables, rows)',
     "torch.tensor": "make = lambda: torch.tensor(values)",
 }
 SET_UP = """
@@ -53,6 +55,7 @@ queue = collections.deque(range(100_000))
 content = os.urandom(1 << 16) * 8
 array = np.arange(2_000_000)
 text = " " * 2000 + "end"
+rows, tables = np.ones((32, 16)), np.ones((32, 16, 16))
 numbers, weights = np.random.default_rng(0), np.full(10_000, 1e-4)
 """
 
