@@ -4,8 +4,8 @@
 #   tests/gpu/run.sh [PYTHON [visit|torch|jax|overhead|stalls|unprivileged|amd|fakes|all [pytest arguments ...]]]
 #
 # One visit to a machine is `all`: in half an hour `visit` (correctness of PyTorch, JAX and Triton, ten tests at a time,
-# then the tests that compare times), `stalls` (twenty programs), `overhead`, and `unprivileged` (as the user nobody,
-# where run by root), each with a limit (visit.py). Where there are fewer cores, `torch` and `jax` run the tests of `visit`
+# then the tests that compare times), `stalls` (twenty programs), `overhead`, and `unprivileged` (without
+# root's capabilities), each with a limit (visit.py). Where there are fewer cores, `torch` and `jax` run the tests of `visit`
 # one after the other. Each part writes table-PART.md line by line and summary-PART.json (figures, versions, driver, what
 # was not reached) to the folder $OUT, else to build/gpu; `all` to a folder below benchmarks/visits, with one page that
 # says what may change. `fakes` shows the way without a GPU, and so does `all` where there is none.
@@ -92,8 +92,7 @@ if [ "$part" = visit ]; then
 fi
 as_user=()
 if [ "$part" = unprivileged ] && [ "$(id -u)" = 0 ]; then
-  chmod a+rwx "${OUT:-$build}"
-  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all)
+  as_user=(setpriv --inh-caps=-all --bounding-set=-all) # root's files remain readable
 fi
 "${as_user[@]}" "$python" -m pytest -q -p no:cacheprovider -c tests/gpu/pytest.ini --rootdir tests/gpu --confcutdir tests/gpu \
   "${tests[@]/#/tests/gpu/}" "$@"

@@ -89,7 +89,7 @@ def page(out: Path, ended: dict[str, str]) -> str:
     for part in PARTS:
         tests = _outcomes(out, part)
         counts = ", ".join(f"{tests.count(each)} {each}" for each in sorted(set(tests)))
-        has_all = (
+        has_all = not os.environ.get("DEEPCONTEXT_FAKES") and (
             bool(tests) and set(tests) == {"passed"} and ended.get(part.name, "ended")[0] != "e"
         )
         change = part.shows if has_all else "nothing"
@@ -104,7 +104,7 @@ def page(out: Path, ended: dict[str, str]) -> str:
     return "\n".join([
         f"# Visit {out.name}",
         "",
-        "A line may change only where each test of its part passed; skipped is not passed.",
+        "A line may change only where each test of its part passed on a GPU; skipped is not passed.",
         "",
         *rows,
         "",

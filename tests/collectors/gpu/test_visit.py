@@ -57,7 +57,11 @@ def test_a_page_says_what_a_visit_may_change(
         tests = {str(number): {"outcome": outcome} for number, outcome in enumerate(outcomes)}
         text = json.dumps({"tests": tests})
         (tmp_path / f"summary-{part}.json").write_text(text, encoding="utf-8")
-    page = visit.page(tmp_path, {"visit": "9 s", "stalls": "9 s", "overhead": "ended after 9 s"})
+    ended = {"visit": "9 s", "stalls": "9 s", "overhead": "ended after 9 s"}
+    monkeypatch.setenv("DEEPCONTEXT_FAKES", str(tmp_path))
+    assert "nvidia.md" not in visit.page(tmp_path, ended)
+    monkeypatch.delenv("DEEPCONTEXT_FAKES")
+    page = visit.page(tmp_path, ended)
     rows = [line for line in page.splitlines() if line.startswith("| ")][1:]
     changes = {row.split(" | ")[0][2:]: row.split(" | ")[3] for row in rows}
     assert changes.pop("stalls").startswith("docs/reference/nvidia.md")
