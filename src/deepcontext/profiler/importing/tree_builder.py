@@ -148,7 +148,11 @@ class TreeBuilder:
         self._ends = np.array([each.end_ns for each in windows], np.int64)
 
     def add(
-        self, descriptor: MetricDescriptor, node: Ints, value: Ints, at: Ints | None = None
+        self,
+        descriptor: MetricDescriptor,
+        node: Ints | npt.NDArray[np.int32],
+        value: Ints,
+        at: Ints | None = None,
     ) -> None:
         """Add values of a metric.
 

@@ -71,7 +71,8 @@ class _Names:
 
     def __init__(self, profile: Profile) -> None:
         run, frames = profile.run, profile.frames
-        files = [frames.strings[each] for each in np.unique(frames.file).tolist()]
+        numbers: list[int] = np.unique(frames.file).tolist()
+        files = [frames.strings[each] for each in numbers]
         private = {file for file in files if is_user_file(file) and not file.startswith("<")}
         private |= {run.cwd, *([run.script] if run.script.endswith(".py") else [])}
         self._known = {file: path(file) for file in private if file}
@@ -118,7 +119,8 @@ def _frames(frames: FrameTable, names: _Names) -> FrameTable:
 
     def renamed(column: Any, rename: Callable[[str], str]) -> Any:
         used, place = np.unique(column, return_inverse=True)
-        texts = [rename(frames.strings[each]) for each in used.tolist()]
+        before: list[int] = used.tolist()
+        texts = [rename(frames.strings[each]) for each in before]
         numbers = [strings.setdefault(text, len(strings)) for text in texts]
         return np.array(numbers, np.uint32)[place] if numbers else column
 
