@@ -562,7 +562,7 @@ def test_profiles_of_the_reports(engine: Engine, training_folder: Path, name: st
 
 def test_a_question_that_is_dropped_is_not_answered(engine: Engine) -> None:
     profiles = opened(random_profile(3_000))
-    flame = ("flame", {})
+    flame: tuple[str, dict[str, Any]] = ("flame", {})
     dropped = [*flame, "dropped"]
     answers = engine(profiles, [flame, dropped, dropped, flame])
     assert answers[1:3] == [None, None]

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from deepcontext import _native
+from tests.collectors.gpu.test_flushing import wait_for
 from tests.collectors.gpu.test_scenarios import assert_conserved
-from tests.collectors.gpu.test_stalls import wait_for
 
 if TYPE_CHECKING:
     import pytest
