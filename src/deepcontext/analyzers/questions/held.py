@@ -131,10 +131,11 @@ def _cause(
 
 
 _KEEPING: Final = (
-    "look for code that keeps the tensors of past steps: a list of tensors, or a loss that is "
-    "summed without .item(), float() or .detach(). Keep only what is needed of each call (a "
-    "number, a slice that is copied with .clone()): a closure or an exception, whose traceback "
-    "holds the variables of its functions, keeps tensors, too; a profile with --holders names "
+    "look for code that keeps the tensors of past steps: a list of tensors, an iterator that keeps "
+    "what it has given (itertools.cycle, tee), or a loss that is summed without .item(), float() or "
+    ".detach(). Keep only what is needed of each call (a number, a slice that is copied with "
+    ".clone()): a closure or an exception, whose traceback holds the variables of its functions, "
+    "keeps tensors, too; a profile with --holders names "
     "the object"
 )
 

@@ -53,7 +53,7 @@ _AVOIDABLE: Final = 2
 _ADVICE: Final[dict[tuple[str, ...], str]] = {
     ("sort", "topk", "unique", "kthvalue", "median"): (
         "sort only values that changed since the last step, only as many as are needed (topk instead of "
-        "sort), or once before the loop"
+        "sort), or once: before the loop, or after it where only the last result counts"
     ),
     ("copy", "clone", "contiguous", "cat", "stack", "repeat"): (
         "write results where they are needed (out=, a preallocated tensor, expand instead of repeat) "
