@@ -106,8 +106,8 @@ def train_step(weights, rate):
 
 
 weights = jnp.ones((64, 64))
-for step in range(400):
-    weights = train_step(weights, rate=0.1 / (1 + step // 80)).block_until_ready()
+for step in range(4000):
+    weights = train_step(weights, rate=0.1 / (1 + step // 800)).block_until_ready()
 """
 
 

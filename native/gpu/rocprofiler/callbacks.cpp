@@ -38,11 +38,11 @@ int RocprofilerCollector::onExternalId(uint64_t, Id, uint32_t kind, int32_t, uin
     if (__builtin_expect(!self.are_gpus_numbered_.load(std::memory_order_relaxed), 0)) {
       self.numberGpus();
     }
-    if (__builtin_expect(t_calls == 0, 0)) {
+    bool is_kernel = kind == abi::rocprofiler::kRequestKernelDispatch;
+    if (__builtin_expect(is_kernel && t_calls == 0, 0)) {
       self.noteForeignLaunch();
     }
-    uint64_t node =
-        kind == abi::rocprofiler::kRequestKernelDispatch ? self.hip_graphs_.nextNode() : 0;
+    uint64_t node = is_kernel ? self.hip_graphs_.nextNode() : 0;
     external->value = node << 32 | self.calls_.noteLaunchWithInternalId();
   }
   return 0;
