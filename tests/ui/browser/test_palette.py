@@ -66,6 +66,16 @@ def test_arrow_keys_choose_and_escape_closes_the_list(opened: Opened) -> None:
     assert opened.page.url == before
 
 
+def test_the_list_opens_again_at_once(opened: Opened) -> None:
+    """The browser says later that it was closed."""
+    for _ in range(10):
+        for key in ("Control+k", "Escape", "Control+k"):
+            opened.page.keyboard.press(key)
+        opened.page.wait_for_selector(".palette input:focus")
+        opened.page.keyboard.press("Escape")
+        opened.until("!document.querySelector('.palette[open]')")
+
+
 def test_a_key_copies_the_link_to_what_is_shown(opened: Opened) -> None:
     opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.go("view=table&by=module")

@@ -101,9 +101,14 @@ export function Dialog(props: {
 }) {
   const { open } = props;
   const dialog = useRef<HTMLDialogElement>(null);
+  // The event comes later, when it may be open again.
+  const isOwn = useRef(false);
   useEffect(() => {
     if (open.value) dialog.current?.showModal();
-    else dialog.current?.close();
+    else if (dialog.current?.open) {
+      isOwn.current = true;
+      dialog.current.close();
+    }
   }, [open.value]);
   return (
     <dialog
@@ -111,7 +116,8 @@ export function Dialog(props: {
       class={props.class}
       aria-label={props.label}
       onClose={() => {
-        open.value = false;
+        if (!isOwn.current) open.value = false;
+        isOwn.current = false;
       }}
       onClick={(event) => {
         if (event.target === dialog.current) open.value = false;
