@@ -14,6 +14,9 @@ const MOST = 12;
 /** Its kind, its name, and what it does. */
 type Entry = readonly [kind: string, name: string, open: () => void];
 
+/** Where the dialog did not close in between, nothing else gives it the focus. */
+const focus = (input: HTMLInputElement | null) => input?.focus();
+
 export function Palette() {
   return (
     <Dialog open={paletteOpen} label="Go to" class="palette">
@@ -37,6 +40,7 @@ function Choices() {
     <>
       <input
         autofocus
+        ref={focus}
         type="text"
         role="combobox"
         aria-label="Name of a view, measure, setting, finding, function or line"

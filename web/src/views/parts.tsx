@@ -119,6 +119,11 @@ export function Dialog(props: {
         if (!isOwn.current) open.value = false;
         isOwn.current = false;
       }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        open.value = false;
+      }}
       onClick={(event) => {
         if (event.target === dialog.current) open.value = false;
       }}
