@@ -30,8 +30,8 @@ def test_faults_are_told_and_nothing_else(verdicts: list[Verdict]) -> None:
 
 def test_every_analyzer_tells_a_fault(verdicts: list[Verdict]) -> None:
     told = {each.right.id for each in verdicts if each.told == "yes" and each.right}
-    # Slow steps are planted by tests/analyzers/test_slow_steps.py: windows make large profiles. Communication is
-    # judged in traces of other profilers, tests/profiler/importing/test_findings.py.
+    # Slow steps are planted by tests/analyzers/test_slow_steps.py: windows make large profiles. Exposed
+    # communication is planted by tests/profiler/importing/test_findings.py.
     assert told == {analyzer.id for analyzer in ALL} - {"slow_steps", "communication"}
 
 
