@@ -17,8 +17,18 @@ bool holdsGil(const void *state, const MemoryReader &memory) {
   PyThreadState copy;
   return memory.read(state, &copy, sizeof copy) && copy._status.active;
 #else
-  static_cast<void>(memory); // one for the whole process
-  return _PyThreadState_UncheckedGet() == state;
+  // One for the whole process. Its holder may be a state of another interpreter, in the same
+  // thread.
+  const PyThreadState *holder = _PyThreadState_UncheckedGet();
+  auto threadOf = [&](const PyThreadState *of) {
+    unsigned long thread = 0;
+    return memory.read(&of->native_thread_id, &thread, sizeof thread) ? thread : 0;
+  };
+  if (!holder || holder == state) {
+    return holder != nullptr;
+  }
+  unsigned long thread = threadOf(holder);
+  return thread != 0 && thread == threadOf(static_cast<const PyThreadState *>(state));
 #endif
 }
 
