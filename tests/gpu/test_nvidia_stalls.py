@@ -1,4 +1,4 @@
-"""Twenty programs that are sampled with `--stalls`: none may hang. On the fakes, twenty of theirs.
+"""Twenty programs that are sampled with `--stalls`: none may hang. Without a GPU they run on the fakes.
 
 Before each fifth, a neighbour that is being sampled is killed: on hardware, a program hung after that.
 """
