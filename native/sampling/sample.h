@@ -58,12 +58,12 @@ struct SampleSlot {
 
   std::atomic<uint32_t> state{kIdle};
   std::atomic<int> thread{0}; // in the kernel's numbers
-  uint64_t wall_ns;           // CLOCK_MONOTONIC
-  uint64_t cpu_ns;            // of the thread
+  uint64_t wall_ns = 0;       // CLOCK_MONOTONIC
+  uint64_t cpu_ns = 0;        // of the thread
   bool wants_stack = false;   // of the question; otherwise the answer has no copy
-  SampledContext context;
-  SampledStack stack;
-  PageReader reader; // emptied before the thread is asked
+  SampledContext context{};
+  SampledStack stack; // its content is not written before it is used
+  PageReader reader;  // emptied before the thread is asked
 };
 
 } // namespace deepcontext
