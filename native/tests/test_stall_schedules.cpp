@@ -150,6 +150,8 @@ uint64_t runSchedule(const Fake &fake, uint32_t seed) {
   CHECK_EQ(collector.stop(), "");
   RecorderRegistry::instance().end();
   std::map<std::string, uint64_t> figures = collector.figures();
+  // Where threads wait long for a processor; then it is said.
+  CHECK(fake.count("left_enabled") == 0 || !collector.lacking().empty());
   CHECK_EQ(fake.count("misuses"), 0u);
   CHECK_EQ(fake.count("services"), 0u);
   CHECK_EQ(figures["received"], figures["matched"] + figures["unmatched"]);

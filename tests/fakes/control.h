@@ -140,6 +140,7 @@ void fake_call_without_callback(uint64_t ns);
 /// services (enabled kinds of records and callbacks, sampled contexts); misuses (calls that the
 /// interface forbids); device_pool_limit (buffers that CUPTI may take on the device);
 /// profiler_records (that torch.profiler got), profiler_unknown_buffers (that were not its own);
+/// left_enabled (contexts that were destroyed while PC sampling was enabled for them);
 /// sampled (contexts that PC sampling is enabled for); hanging (calls that take the time a test gave them).
 uint64_t fake_count(const char *what);
 }

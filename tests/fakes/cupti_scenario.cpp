@@ -26,7 +26,7 @@ void synchronize(uint64_t ns) {
   usleep(static_cast<useconds_t>(ns / 1000));
 }
 
-/// What the first launch of a kernel does; a capture allows no wait.
+/// What the first launch of a kernel does. A capture allows no wait, also if it begins meanwhile.
 void loadCode() {
   bool is_capturing = false;
   {
@@ -34,7 +34,7 @@ void loadCode() {
     is_capturing = !state().capturing.empty();
   }
   if (!is_capturing) {
-    synchronize(0);
+    Call call(kCtxSynchronize);
   }
   fake_load_module();
   fake_copy("HtoD", fake::kCodeBytes, fake::kCodeCopyNs, 1);
@@ -317,6 +317,9 @@ FAKE_API uint64_t fake_count(const char *name) {
   }
   if (what == "misuses") {
     return fake::stallMisuses() + concurrentClientCalls() + s.broken_captures;
+  }
+  if (what == "left_enabled") {
+    return fake::contextsLeftEnabled();
   }
   if (what == "sampled") {
     return fake::sampledContexts();

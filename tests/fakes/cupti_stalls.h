@@ -17,6 +17,7 @@ size_t sampledContexts();
 /// Calls that the interface does not allow: a start without a stop, samples of a window that were
 /// not read before the next, a context that is gone.
 uint64_t stallMisuses();
+uint64_t contextsLeftEnabled();
 void stallContextGone(void *context);
 
 } // namespace fake
