@@ -1,4 +1,4 @@
-"""Backwards that reach earlier steps, and gradients that no optimizer uses, on made profiles."""
+"""Gradients that no optimizer uses, on made profiles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.analyzers import Severity, run_analyzers
+from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.run_info import RunInfo
 
@@ -37,46 +37,6 @@ BACKWARD = [
     _python("_make_grads", "/venv/site-packages/torch/autograd/__init__.py", 100),
     _operator("aten::ones_like"),
 ]
-
-
-def _passes(make_profile: MakeProfile, forwards: int, runs: int, passes: int) -> Profile:
-    """Return a profile of one operator with its backward, and how often each ran."""
-    return make_profile(
-        [-1, 0, 1, 2, 3, 1, 5, 6, 7],
-        [*MAIN, _operator("aten::addmm"), _operator("AddmmBackward0"), *BACKWARD],
-        phases=[*[Phase.NONE] * 4, Phase.BACKWARD, Phase.NONE, *[Phase.BACKWARD] * 3],
-        host_time_ns={3: 100 * MS, 4: 3000 * MS},
-        call_samples_ns={3: [1000] * forwards, 4: [1000] * runs, 8: [1] * passes},
-        run=RUN,
-    )
-
-
-def test_a_backward_through_all_earlier_steps_is_told(make_profile: MakeProfile) -> None:
-    (finding,) = run_analyzers(_passes(make_profile, 200, 4100, 40), only=["forward_backward"])
-    assert finding.title == (
-        "the backward at train.py:13 (train) goes back through earlier steps: it runs 20 times for each "
-        "forward of train.py:12 (train), 92% of all"
-    )
-    assert finding.severity is Severity.HIGH
-    assert finding.gain is not None
-    assert finding.gain.upper_bound == pytest.approx(3000 * MS * (1 - 200 / 4100), rel=0.001)
-
-
-@pytest.mark.parametrize(
-    ("forwards", "runs", "passes"),
-    [
-        pytest.param(200, 200, 40, id="once each"),
-        pytest.param(1, 64, 64, id="a Jacobian, output by output"),
-        pytest.param(40, 160, 40, id="training on derivatives"),
-        pytest.param(200, 1000, 200, id="a few steps back"),
-        pytest.param(10, 100, 10, id="few steps"),
-    ],
-)
-def test_other_repeated_backwards_are_not_told(
-    make_profile: MakeProfile, forwards: int, runs: int, passes: int
-) -> None:
-    profile = _passes(make_profile, forwards, runs, passes)
-    assert run_analyzers(profile, only=["forward_backward"]) == ()
 
 
 def _gradients(

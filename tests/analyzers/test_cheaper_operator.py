@@ -11,7 +11,7 @@ import pytest
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.memory_metrics import METRICS
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, KERNEL_ELEMENTS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
@@ -24,15 +24,12 @@ MS = 1_000_000
 LINE = Frame(FrameKind.PYTHON, "pick", "/home/me/train.py", 7)
 
 
-def _profile(
-    make_profile: MakeProfile, operators: dict[str, tuple[int, int]], *, taps: int = 0
-) -> Profile:
+def _profile(make_profile: MakeProfile, operators: dict[str, tuple[int, int]]) -> Profile:
     """Return a profile of a function that calls operators ten times each.
 
     Args:
         make_profile: the fixture.
         operators: time in ms, and largest allocation in bytes, of each.
-        taps: of the kernel of the first one.
     """
     names = list(operators)
     made = make_profile(
@@ -53,9 +50,6 @@ def _profile(
         MetricRows(ALLOCATED, nodes, count, sizes * 10, minimum=sizes, maximum=sizes),
         MetricRows(CALL_DURATION_NS, nodes, count, sizes, minimum=sizes, maximum=sizes),
     ]
-    if taps:
-        length = np.array([taps])
-        rows.append(MetricRows(KERNEL_ELEMENTS, nodes[:1], count[:1], length, length, length))
     return dataclasses.replace(
         made, metrics={**made.metrics, **{each.descriptor.name: each for each in rows}}
     )
@@ -92,52 +86,3 @@ def test_an_inverse_that_is_multiplied_is_solved(make_profile: MakeProfile) -> N
     operators = {"aten::linalg_inv": (500, 80_000), "aten::matmul": (100, 800)}
     (advice,) = _advice(_profile(make_profile, operators))
     assert "torch.linalg.solve" in advice
-
-
-@pytest.mark.parametrize(("taps", "is_told"), [(511, False), (512, True), (0, False)])
-def test_long_kernels_are_convolved_by_fft(
-    make_profile: MakeProfile, taps: int, *, is_told: bool
-) -> None:
-    operators = {"aten::conv1d": (500, 80_000)}
-    advice = _advice(_profile(make_profile, operators, taps=taps))
-    assert ["torch.fft" in each for each in advice] == ([True] if is_told else [])
-
-
-MADE: dict[str, tuple[int, int]] = {"aten::full_like": (300, 8000), "aten::scatter_": (1, 0)}
-
-
-@pytest.mark.parametrize(
-    "operators",
-    [
-        {**MADE, "aten::kl_div": (500, 8000)},
-        {**MADE, "aten::log_softmax": (100, 8000), "aten::mul": (200, 8000)},
-        {
-            "aten::clone": (50, 8000),
-            "aten::fill_": (50, 0),
-            "aten::scatter_": (1, 0),
-            "aten::kl_div": (500, 8000),
-        },
-    ],
-)
-def test_a_loss_over_a_dense_target_made_of_classes_takes_classes(
-    make_profile: MakeProfile, operators: dict[str, tuple[int, int]]
-) -> None:
-    (advice,) = _advice(_profile(make_profile, operators))
-    assert "label_smoothing" in advice
-
-
-@pytest.mark.parametrize(
-    "operators",
-    [
-        {"aten::full_like": (300, 8000), "aten::kl_div": (500, 8000)},
-        {**MADE, "aten::kl_div": (500, 4000)},
-        {**MADE, "aten::kl_div": (500, 8000), "aten::softmax": (100, 8000)},
-        {**MADE, "aten::mul": (500, 8000)},
-        {**MADE, "aten::kl_div": (500, 8000), "aten::mm": (9000, 80)},
-        {"aten::clone": (9, 8000), "aten::scatter_": (1, 0), "aten::kl_div": (500, 8000)},
-    ],
-)
-def test_other_losses_beside_a_scatter_are_no_finding(
-    make_profile: MakeProfile, operators: dict[str, tuple[int, int]]
-) -> None:
-    assert _advice(_profile(make_profile, operators)) == []

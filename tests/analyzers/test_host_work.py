@@ -95,24 +95,6 @@ def test_a_package_that_runs_the_operators_prepares_nothing(
     assert advice in finding.advice
 
 
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("aten::resolve_conj", "Python on values of tensors"),
-        ("aten::lift_fresh", "making tensors from Python's objects"),
-        ("aten::select", "Python"),
-    ],
-)
-def test_what_a_line_does_is_told_by_the_operators_it_calls(
-    make_profile: MakeProfile, name: str, what: str
-) -> None:
-    below = (Frame(FrameKind.OPERATOR, name),)
-    calls = {3: [1000] * STEPS}
-    profile = _sampled(make_profile, {1: 1000, 2: 3000}, below, call_samples_ns=calls)
-    (finding,) = run_analyzers(profile, only=["host_work"])
-    assert finding.title.startswith(f"{what} at train.py:7 (pick)")
-
-
 def test_collections_count_where_they_are_no_finding_of_their_own(
     make_profile: MakeProfile,
 ) -> None:

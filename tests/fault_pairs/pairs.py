@@ -36,6 +36,7 @@ class Pair:
     options: tuple[str, ...] = ()
     needs: str = ""
     stored: bool = False
+    lost: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:

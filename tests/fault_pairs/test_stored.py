@@ -28,6 +28,11 @@ def test_faults_are_told_and_nothing_else(verdicts: list[Verdict]) -> None:
     assert precision(verdicts) >= _LEAST_PRECISION
 
 
+def test_lost_faults_are_those_that_the_table_names(verdicts: list[Verdict]) -> None:
+    missed = {each.name for each in verdicts if each.told not in {"yes", ""}}
+    assert missed == {pair.name for pair in STORED if pair.lost}
+
+
 def test_every_analyzer_tells_a_fault(verdicts: list[Verdict]) -> None:
     told = {each.right.id for each in verdicts if each.told == "yes" and each.right}
     # Slow steps are planted by tests/analyzers/test_slow_steps.py: windows make large profiles. Exposed

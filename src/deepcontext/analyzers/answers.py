@@ -22,7 +22,6 @@ from deepcontext.analyzers.questions import (
     models,
     modes,
     places_only,
-    programs,
     ranks,
     slow_steps,
     table,
@@ -53,7 +52,6 @@ QUESTIONS: Final[tuple[ModuleType, ...]] = (
     functions,
     between_operators,
     launches,
-    programs,
     limits,
     device_waits,
     held,
@@ -139,8 +137,7 @@ ALL: Final[tuple[Analyzer, ...]] = (
     _analyzer("recompilation", "is the same function compiled again and again?"),
     _analyzer("settings", "is a mode on that costs time and has no use here?"),
     _analyzer("model_calls", "does a model run sample by sample, or on the same tokens again?"),
-    _analyzer("padding", "is most of what is computed ignored by the loss, or zero?"),
-    _analyzer("cheaper_operator", "does a cheaper operator compute what is used of a result?"),
+    _analyzer("cheaper_operator", "is more computed than is used of a result?"),
     _analyzer("precision", "do matrix products run in a wider type than needed?"),
     _analyzer("far_from_peak", "is an operator far from what the machine can do?"),
     _analyzer("device_starvation", "does the GPU wait for the host?"),
@@ -150,7 +147,6 @@ ALL: Final[tuple[Analyzer, ...]] = (
     _analyzer(
         "memory", "which lines hold memory at the peak, allocate all the time, or only grow?"
     ),
-    _analyzer("jax_fusion", "what do operations and fusions of XLA cost?"),
     _analyzer("rank_imbalance", "does one rank of a job hold up the others?"),
     _analyzer("slow_steps", "do some steps take longer than the others, and at which line?"),
     _analyzer("straggler", "which ranks come last to collectives, and how often?"),

@@ -1,4 +1,4 @@
-"""Programs that repeat a line: loops that were unrolled, nets, and lines that unpack an array."""
+"""Programs that repeat a line: loops that were unrolled, and nets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tests.conftest import MakeProfile
 
 LAYER = Place("layer", "/home/me/train.py", 5)
-KEYS = Place("make", "/home/me/train.py", 9)
 
 
 def made(opcode: str, phase: str, source: Place, primitive: str = "") -> Operation:
@@ -51,12 +50,3 @@ def test_the_two_products_of_a_backward_are_one_layer(
     norms = [made("fusion", "forward", LAYER, "sub")] * 100
     (found,) = unrolled(monkeypatch, profile, *forward, *backward, *norms)
     assert found.is_net == is_net
-
-
-@pytest.mark.parametrize(("also", "is_told"), [("squeeze", False), ("sin", True)])
-def test_unpacking_an_array_is_no_loop(
-    monkeypatch: pytest.MonkeyPatch, profile: Profile, also: str, *, is_told: bool
-) -> None:
-    slices = [made("fusion", "none", KEYS, "slice")] * 100
-    others = [made("fusion", "none", KEYS, also)] * 100
-    assert bool(unrolled(monkeypatch, profile, *slices, *others)) is is_told

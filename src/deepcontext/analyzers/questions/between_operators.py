@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.causes import ELAPSED, Cause
-from deepcontext.analyzers.finding import Gain
 from deepcontext.analyzers.shared import libraries
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.called_operators import entered, functions_of_nodes, model_calls
@@ -44,6 +42,7 @@ from deepcontext.profiler.model.package import package_of
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import time_between_operators
+from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.setup_time import importing, setup_time
 from deepcontext.profiler.summaries.steps import step_count
 
@@ -68,9 +67,6 @@ _FEWEST_COLLECTIONS: Final = 5
 # Of collections, those in a function that makes the objects, whose work takes much more.
 _MOST_OF_COLLECTIONS: Final = 0.8
 _MUCH_MORE: Final = 2
-# Processor time of a function that asks for work: in the lines that ask, and in the questions alone.
-_LEAST_ASKING: Final = 0.5
-_LEAST_QUESTIONS: Final = 0.1
 
 
 def find(profile: Profile) -> Iterator[Cause]:
@@ -79,7 +75,6 @@ def find(profile: Profile) -> Iterator[Cause]:
     if setup is None or setup.working_ns <= 0:
         return
     whole = setup.working_ns
-    yield from _asking(profile, whole)
     collected = _collections(profile, whole)
     if not has_steps(profile) and not _loops_over_operators(profile, whole):
         yield from [collected] if collected else []
@@ -114,8 +109,6 @@ class _Work:
         value: time of the function, ns.
         called: the frame that the line called and that has most of the time, `frame` if none; `runs_ns`: host
             time of the operators that such frames run.
-        reads: calls of operators by the line itself that read values; `makes`: that make tensors of Python's
-            objects.
     """
 
     frame: Frame
@@ -124,8 +117,6 @@ class _Work:
     value: int
     called: Frame
     runs_ns: int
-    reads: int
-    makes: int
 
 
 def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
@@ -137,17 +128,16 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
         counted: time of each node that another cause counts, ns, shape (nodes,).
     """
     tree, frames = profile.tree, profile.frames
-    is_user = frames.is_user_code()
     entry = entered(profile)
-    values = np.where(_is_judged(profile, is_user, entry), _time(profile, entry, counted), 0)
-    owner = tree.nearest(is_user[tree.frame])
+    values = np.where(_is_judged(profile, entry), _time(profile, entry, counted), 0)
+    owner = nearest_user(profile)
     nodes = np.flatnonzero((values > 0) & (owner != NO_NODE))
     if not len(nodes):
         return []
     source_line = frames.source_line()[tree.frame[owner]]
     operators_ns = inclusive_or_zeros(profile, HOST_TIME_NS.name)
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
-    calls, reads, makes = _calls_of_lines(profile, source_line, owner, lines)
+    calls = _calls_of_lines(profile, source_line, owner, lines)
     time = sums(of_node, values[nodes], len(lines))
     is_work = (time > _MOST_CALLING_NS * calls)[of_node]
     is_work |= libraries.frames(profile, libraries.prints)[tree.frame[entry[nodes]]]
@@ -163,7 +153,6 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
         members = members[np.argsort(-values[members], kind="stable")]
         own, of_member = np.unique(source_line[members], return_inverse=True)
         members = members[of_member == np.argmax(sums(of_member, values[members], len(own)))]
-        is_line = lines == source_line[members[0]]
         found.append(
             _Work(
                 profile.frame(int(owner[members[0]])),
@@ -172,21 +161,19 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
                 value,
                 profile.frame(int(entry[members[0]])),
                 int(operators_ns[np.unique(entry[members])].sum()),
-                int(reads[is_line].sum()),
-                int(makes[is_line].sum()),
             )
         )
     return sorted(found, key=lambda work: -work.value)
 
 
-def _is_judged(profile: Profile, is_user: at.Mask, entry: at.Ints) -> at.Mask:
+def _is_judged(profile: Profile, entry: at.Ints) -> at.Mask:
     """Return which nodes work repeatedly between operators, on a main thread."""
     tree = profile.tree
     is_framework = libraries.frames(profile, libraries.is_framework)
     left_out = at.compiling(profile).mask() | at.scopes(profile, at.LOADER_SCOPE).mask()
     left_out = left_out | at.scopes(profile, "Optimizer.step#").mask()
     return np.asarray(
-        repeated(profile, is_user)
+        repeated(profile)
         & profile.is_kind(FrameKind.PYTHON, FrameKind.NATIVE)  # not inside an operator or a wait
         & time_between_operators.on_main_threads(profile)
         & (entry != NO_NODE)
@@ -210,26 +197,20 @@ def _time(profile: Profile, entry: at.Ints, counted: at.Ints) -> at.Ints:
 
 def _calls_of_lines(
     profile: Profile, source_line: at.Ints, owner: at.Ints, lines: at.Ints
-) -> list[at.Ints]:
-    """Return how many operators each line calls itself, how many read values, and how many make tensors."""
+) -> at.Ints:
+    """Return how many operators each line calls itself."""
     operators = at.outermost(Query(profile, profile.is_kind(FrameKind.OPERATOR))).mask()
     operators &= (profile.tree.phase != Phase.BACKWARD) & (owner != NO_NODE)
     nodes = np.flatnonzero(operators & np.isin(source_line, lines))
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]
-    line = np.searchsorted(lines, source_line[nodes])
-    kinds = [
-        at.operators(profile, catalogue.operators(name)).mask()[nodes]
-        for name in ("reads_any", "from_python")
-    ]
-    found = (calls, *(np.where(is_kind, calls, 0) for is_kind in kinds))
-    return [sums(line, each, len(lines)) for each in found]
+    return sums(np.searchsorted(lines, source_line[nodes]), calls, len(lines))
 
 
 def _cause(profile: Profile, work: _Work, whole: int) -> Iterator[Cause]:
     line = at.in_lines_of(profile, np.array(work.nodes[:1]))
     launches = int(exclusive_or_zeros(profile, at.JAX_LAUNCHES)[line].sum())
     is_growing = grows(profile, np.array(work.nodes))
-    key, what = _kind(profile, work, launches, is_growing=is_growing)
+    key, what = _kind(work, launches, is_growing=is_growing)
     if not key:
         return
     steps = step_count(profile) if has_steps(profile) else 0
@@ -250,32 +231,21 @@ def _cause(profile: Profile, work: _Work, whole: int) -> Iterator[Cause]:
     )
 
 
-def _kind(profile: Profile, work: _Work, launches: int, *, is_growing: bool) -> tuple[str, str]:
+def _kind(work: _Work, launches: int, *, is_growing: bool) -> tuple[str, str]:
     """Return the entry that says what to do, "" for none, and what the line does."""
     library = work.called.file if work.called != work.frame else ""
     package = package_of(library).name if library else ""
     of_library = f"work of '{package}'" if package else "Python"
-    is_saving = libraries.is_saving(library)
     is_called = launches > 0 and (not package or libraries.flattens(package))
-    is_einsum = libraries.is_naive_einsum(profile.frame(work.nodes[0]))
     # The first that holds. That a program computes with arrays says nothing about what to change.
     kinds = (
-        (
-            is_saving and work.called.name == "load",
-            "reading_from_file",
-            "reading a model or tensors from a file",
-        ),
-        (is_saving, "saving", "saving"),
         (libraries.prints(work.called), "making_texts", "making texts of tensors"),
         (library and libraries.writes(work.called), "reading_or_writing", "reading or writing"),
         (is_called, "flattening_of_arguments", "Python around a call of JAX"),
-        (is_einsum, "einsum_without_path", f"einsum of '{package}' without a path"),
         (is_growing, "work_on_more_values", of_library),
         (libraries.is_of_arrays(package), "", of_library),
         (package and work.runs_ns >= work.value, "work_around_operators", of_library),
         (package, "work_of_libraries", of_library),
-        (work.reads > work.makes, "python_on_values", "Python on values of tensors"),
-        (work.makes, "tensors_of_python_objects", "making tensors from Python's objects"),
     )
     return next(
         ((key, what) for holds, key, what in kinds if holds), ("work_between_operators", "Python")
@@ -288,7 +258,7 @@ def _collections(profile: Profile, whole: int) -> Cause | None:
     # A compiler makes many objects once, the setup does not grow with the training, and what a loader makes
     # is reported with its lines.
     left_out = importing(profile) | profile.tree.at_or_below(profile.is_kind(FrameKind.MARKER))
-    left_out |= before_steps(profile, profile.is_user_code())
+    left_out |= before_steps(profile)
     chosen = at.apart(Query(profile, (pauses > 0) & ~left_out))
     spent = int(pauses[chosen.mask()].sum())
     count = int(counts_or_zeros(profile, _GC)[chosen.nodes()].sum())
@@ -313,42 +283,3 @@ def _makes(profile: Profile, work: _Work, collected: Cause) -> bool:
     own = int(pauses[at.in_functions_of(profile, np.array(work.nodes[:1]))].sum())
     is_maker = own >= _MOST_OF_COLLECTIONS * pauses.sum() and work.value >= _MUCH_MORE * own
     return bool(is_maker and set(collected.nodes[:8]) & set(work.nodes))
-
-
-def _asking(profile: Profile, whole: int) -> Iterator[Cause]:
-    """Find functions that ask again and again whether there is work, and use a processor for it.
-
-    Only processor time counts, so a thread that sleeps between two questions is no cause.
-    """
-    tree = profile.tree
-    above = profile.is_user_code()[tree.frame[np.where(tree.parent == NO_NODE, 0, tree.parent)]]
-    asks = libraries.frames(profile, libraries.is_question)[tree.frame] & above
-    asks &= profile.is_kind(FrameKind.PYTHON)
-    if not asks.any():
-        return
-    in_operators = tree.at_or_below(profile.is_kind(FrameKind.OPERATOR))
-    spent = np.where(in_operators, 0, exclusive_or_zeros(profile, _CPU))
-    # A question may be shorter than the loop around it, which is on the line that asks.
-    lines = tree.at_or_below(asks)
-    lines[tree.parent[np.flatnonzero(asks)]] = True
-    for location in at.by_function(Query(profile, asks), _CPU):
-        inside = at.in_functions_of(profile, np.array(location.nodes[:1]))
-        value = int(spent[inside].sum())
-        is_loop = int(spent[inside & lines].sum()) >= _LEAST_ASKING * value
-        if is_loop and location.value >= _LEAST_QUESTIONS * value:
-            yield Cause(
-                key="asking_instead_of_waiting",
-                nodes=location.nodes,
-                frame=location.frame,
-                metric=_CPU,
-                value=value,
-                whole=whole,
-                words={"called": profile.frame(location.nodes[0]).name},
-                evidence={"asking_ns": location.value},
-                gain=Gain(
-                    _CPU,
-                    value,
-                    value / max(total(profile, _CPU), 1),
-                    "the thread sleeps until there is work",
-                ),
-            )

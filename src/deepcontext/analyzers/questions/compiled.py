@@ -1,18 +1,17 @@
-"""Is the same function compiled again and again, in pieces, with its data, or as a loop unrolled?"""
+"""Is the same function compiled again and again, in pieces, or as a loop unrolled?"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.causes import ELAPSED, Cause
 from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.jax_calls import calls_of, function_of
 from deepcontext.analyzers.shared.places import query_of
-from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.source import is_user_file
@@ -20,6 +19,7 @@ from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.jax.programs import plain_name
+from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
@@ -40,11 +40,9 @@ _FEWEST_OF_LIBRARY: Final = 8
 _STATIC: Final = "static argument"
 # A change of an argument's shape alone: "argument 'x' changed from f32[8,4] to f32[6,4]".
 _OTHER_SHAPE: Final = re.compile(r"argument .* changed from (\w+)\[[\d,]*\] to \1\[[\d,]*\]")
-# Source: measured, jax 0.10.2 on a processor, constants of 16 and 64 MB: 12 to 16 ns of processor time a
-# byte for lowering and compiling, 64 to 70 where the function first centres and scales the array.
-_NS_PER_BYTE: Final = 12
+# Unrolled loops: time of compiling; passes; layers, each with a product of its own; share of the elapsed
+# time.
 _LEAST_NS: Final = 200_000_000
-# Unrolled loops: passes; layers, each with a product of its own; share of the elapsed time.
 _FEWEST_PASSES: Final = 64
 _FEWEST_LAYERS: Final = 2
 _LEAST_UNROLLED_SHARE: Final = 0.15
@@ -52,8 +50,6 @@ _LEAST_UNROLLED_SHARE: Final = 0.15
 _MOST_COMPILATIONS: Final = 2
 # Place: jax/_src/prng.py. A draw of random numbers is made of dozens of operations.
 _DRAWS: Final = frozenset({"iota_2x32_shape", "threefry2x32", "random_bits", "rng_bit_generator"})
-# What `for part in array` and `a, b = array` are made of: they compute nothing.
-_UNPACKING: Final = frozenset({"slice", "dynamic_slice", "squeeze", "reshape", "broadcast_in_dim"})
 
 
 def find(profile: Profile) -> Iterator[Cause]:
@@ -62,7 +58,6 @@ def find(profile: Profile) -> Iterator[Cause]:
     yield from _breaks(profile)
     if at.has_jax(profile):
         yield from _programs_again(profile)
-        yield from _constants(profile)
         yield from _unrolled(profile)
 
 
@@ -115,7 +110,7 @@ def _breaks(profile: Profile) -> Iterator[Cause]:
     inner = (mask & profile.tree.below(mask) & ~replayed).nonzero()[0]
     # Each piece is below the previous piece, so lines are collected for each node separately.
     lines: dict[tuple[str, int], list[int]] = {}
-    owners = at.climb(profile, inner, profile.is_user_code())
+    owners = nearest_user(profile)[inner]
     for node, owner in zip(inner.tolist(), owners.tolist(), strict=True):
         if owner != NO_NODE:
             frame = profile.frame(owner)
@@ -193,27 +188,6 @@ def _calls(profile: Profile, function: str, place: Place | None) -> list[int]:
     return there or nodes
 
 
-def _constants(profile: Profile) -> Iterator[Cause]:
-    """Find large arrays that jitted functions capture, which become constants of the compiled programs."""
-    content = jax_programs.section(profile) or {}
-    sizes: Counter[str] = Counter()
-    for program in content.get("programs", ()):
-        sizes[str(program["module"])] += int(program.get("constant_bytes", 0))
-    compiling = _compiling(content)
-    elapsed = profile.run.wall_ns * processor_share(profile)
-    for module, size in sizes.most_common():
-        if _NS_PER_BYTE * size >= max(_LEAST_NS, _LEAST_SHARE * elapsed):
-            yield Cause(
-                key="constants_in_program",
-                nodes=calls_of(profile, module),
-                metric=ELAPSED,
-                value=int(compiling.get(function_of(module), {}).get("compile_ns", 0)),
-                whole=profile.run.wall_ns or 1,
-                words={"module": module, "megabytes": size / 1e6},
-                evidence={"constant_bytes": size},
-            )
-
-
 def _compiling(content: Mapping[str, object]) -> dict[str, dict[str, int]]:
     """Return what was recorded of the compilations of each function, by its plain name."""
     rows = content.get("functions", ())
@@ -238,9 +212,6 @@ class Unrolled:
     repeated: int
     compile_ns: int
     is_net: bool
-
-
-_Lines: TypeAlias = "Counter[tuple[str, str, Place]]"
 
 
 def unrolled_programs(profile: Profile) -> list[Unrolled]:
@@ -273,20 +244,16 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
     return sorted(found, key=lambda each: -each.compile_ns)
 
 
-def _of_loops(operations: Sequence[jax_operations.Operation]) -> _Lines:
-    """Return how often a program has each operation of lines that may be a loop's body.
-
-    Neither draws nor lines that only unpack an array are.
-    """
-    lines: _Lines = Counter(
+def _of_loops(operations: Sequence[jax_operations.Operation]) -> Counter[tuple[str, str, Place]]:
+    """Return how often a program has each operation of lines that may be a loop's body: no draws."""
+    lines = Counter(
         (member.primitive, member.phase, member.source)
         for operation in operations
         for member in operation.members
         if member.source.line and is_user_file(member.source.file)
     )
     draws = {source for primitive, _, source in lines if primitive in _DRAWS}
-    computing = {source for primitive, _, source in lines if primitive not in _UNPACKING}
-    return Counter({key: count for key, count in lines.items() if key[2] in computing - draws})
+    return Counter({key: count for key, count in lines.items() if key[2] not in draws})
 
 
 def _products(operations: Sequence[jax_operations.Operation]) -> list[int]:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from deepcontext.analyzers.causes import ELAPSED, HOST, Cause, at_place
 from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.shared import source_locations as at
-from deepcontext.analyzers.shared.jax_calls import calls_of
+from deepcontext.analyzers.shared.jax_calls import calls_of, waits
 from deepcontext.analyzers.shared.repeated_idle import IDLE, repeated_idle
 from deepcontext.analyzers.shared.value_reads import value_reads
 from deepcontext.profiler.format.frame import Frame, FrameKind
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _WAIT: Final = "sync_wait_ns"
-_WAITS: Final = frozenset({"jax: wait for the device", "jax: copy to host"})
 # Most programs read the loss once a step, which costs a GPU program little.
 _MOST_READS_A_STEP: Final = 2.0
 # Share of all reads of a step; changing a line with fewer reads helps little.
@@ -65,9 +62,7 @@ def find(profile: Profile) -> Iterator[Cause]:
 
 def _program_waits(profile: Profile) -> Iterator[Cause]:
     """Find the lines of a JAX program that wait, if there are more waits than launches."""
-    mask = np.zeros(len(profile.tree), np.bool_)
-    for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
-        mask |= at.nodes_named(profile, kind, _WAITS).mask()
+    mask = waits(profile)
     launches = total(profile, at.JAX_LAUNCHES)
     count = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[mask].sum())
     if launches < _FEWEST_STEPS or count <= _MOST_READS_A_STEP * launches:
@@ -86,7 +81,7 @@ def _waits(profile: Profile, query: Query, metric: str) -> Iterator[Cause]:
     for location in at.by_line(query, metric):
         saved = min(location.value, most)
         if elapsed:
-            waits = int(profile.counts(metric)[list(location.nodes)].sum())
+            count = int(profile.counts(metric)[list(location.nodes)].sum())
             yield at_place(
                 "host_waits_for_program" if metric == HOST else "host_waits_for_device",
                 location,
@@ -95,7 +90,7 @@ def _waits(profile: Profile, query: Query, metric: str) -> Iterator[Cause]:
                 whole=elapsed,
                 severity=None if is_measured else Severity.INFO,
                 words={"part": location.value / elapsed},
-                evidence={"wait_ns": location.value, "waits_count": waits},
+                evidence={"wait_ns": location.value, "waits_count": count},
             )
 
 
@@ -104,7 +99,7 @@ def _reads(profile: Profile) -> Iterator[Cause]:
     steps = step_count(profile)
     if steps < _FEWEST_STEPS:
         return
-    reads = value_reads(profile, steps)
+    reads = value_reads(profile)
     a_step = float(counts_or_zeros(profile, CALL_DURATION_NS.name)[reads.nodes()].sum()) / steps
     least = max(1.0, _LEAST_PART * a_step) * steps
     lines = [each for each in at.by_line(reads, HOST) if each.count >= least]

@@ -12,15 +12,19 @@ import numpy as np
 
 from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.causes import HOST, Cause, at_place
+from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.shared import input_types
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.kept_each_step import kept
 from deepcontext.analyzers.shared.places import query_of
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS
-from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, FLOPS
+from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.torch_settings import torch_settings
 
 if TYPE_CHECKING:
@@ -29,6 +33,17 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _SAVED_BY_FLOAT32: Final = 2 / 3
+# Compiled programs. With a smaller share of the elapsed time, the program does not wait for the device.
+_LEAST_BUSY: Final = 0.05
+_LEAST_MOVED: Final = 0.10
+# Arrays that are prepared once are not worth a change.
+_FEWEST_LAUNCHES: Final = 5
+# Runs of an operation for each launch of its program, from which on the operation is in a loop, which passes
+# its state on. Of a program's time, in copies: what the program computes could be a part of another program.
+_RUNS_IN_LOOP: Final = 1.5
+_MOSTLY_MOVES: Final = 0.5
+# XLA names a fusion after its operations: "transpose_copy_fusion".
+_MOVES: Final = ("copy", "transpose")
 # Conversions for each call of a layer.
 _THERE_AND_BACK: Final = 2
 _HALVES: Final = (("bfloat16", "bf16"), ("float16", "f16"))
@@ -63,6 +78,8 @@ def find(profile: Profile) -> Iterator[Cause]:
         return
     yield from _types(profile)
     yield from _programs_in_double(profile)
+    if at.judged_total(profile, at.DEVICE_TIME) >= max(_LEAST_BUSY * profile.run.wall_ns, 1):
+        yield from _moved(profile)
     if at.judged_total(profile, HOST) and not total(profile, at.DEVICE_TIME):
         yield from _converting_layers(profile)
         yield from _copies(profile, HOST)
@@ -237,3 +254,55 @@ def _device_copies(profile: Profile) -> Iterator[Cause]:
             names = ", ".join(sorted({profile.frame(node).name for node in location.nodes}))
             key = "copies_from_host" if "HtoD" in names or "DtoH" in names else "copies_on_device"
             yield at_place(key, location, at.GPU_TIME, words={"names": names})
+
+
+def _moved(profile: Profile) -> Iterator[Cause]:
+    """Find operations that only move values, whether written by the user or inserted by XLA."""
+    named = at.nodes_named(
+        profile, FrameKind.HLO, lambda name: any(each in name for each in _MOVES)
+    ).mask()
+    if FLOPS.name in profile.metrics:
+        named = named & (profile.exclusive(FLOPS.name) == 0)
+    moves = Query(profile, named)
+    value = moves.total(at.DEVICE_TIME)
+    if value < at.little(profile, at.DEVICE_TIME):
+        return
+    markers = at.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
+    lines = at.by_line(moves, at.DEVICE_TIME)
+    yield Cause(
+        key="arrays_moved_in_programs",
+        nodes=[node for location in lines for node in location.nodes],
+        frame=lines[0].frame,
+        metric=at.DEVICE_TIME,
+        value=value,
+        saved=at.bound_of_copies(profile, at.DEVICE_TIME, value).upper_bound,
+        severity=None if _is_avoidable(profile, moves) else Severity.INFO,
+        words={"inserted": moves.under(markers).total(at.DEVICE_TIME) / value},
+    )
+
+
+def _is_avoidable(profile: Profile, moves: Query) -> bool:
+    """Return whether enough of the moves have a cause that the program can change.
+
+    XLA also inserts copies for first values of loops and for layouts that its products prefer, which no
+    program avoids. Avoidable are moves that the program writes, and copies that are most of a program.
+    """
+    tree, nodes = profile.tree, moves.nodes()
+    launches = exclusive_or_zeros(profile, at.JAX_LAUNCHES)
+    program = tree.nearest(launches > 0)[nodes]
+    nodes, program = nodes[program != NO_NODE], program[program != NO_NODE]
+    if not len(nodes):
+        return False
+    launched, runs = launches[program], profile.counts(at.DEVICE_TIME)[nodes]
+    spent, whole = (
+        profile.exclusive(at.DEVICE_TIME)[nodes],
+        profile.inclusive(at.DEVICE_TIME)[program],
+    )
+    _, of_program = np.unique(program, return_inverse=True)
+    in_loop = runs > _RUNS_IN_LOOP * launched
+    moved = sums(of_program, spent * ~in_loop, int(of_program.max()) + 1)[of_program]
+    markers = at.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
+    is_written = ~tree.at_or_below(markers.mask())[nodes]
+    avoidable = is_written | (~in_loop & (moved > _MOSTLY_MOVES * whole))
+    value = int(spent[avoidable & (launched >= _FEWEST_LAUNCHES)].sum())
+    return value >= _LEAST_MOVED * total(profile, at.DEVICE_TIME)

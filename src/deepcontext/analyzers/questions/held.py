@@ -2,7 +2,7 @@
 
 Needs the metrics `growth_bytes`, `peak_bytes` and `alloc_bytes`, for devices with the prefix ``gpu_``; for
 JAX the compiler's figures about programs. Which object holds tensors is known where the profiler looked
-(`shared/held_tensors.py`). A peak has one cause: the first in the order of `_PEAKS` that is found.
+(`shared/held_tensors.py`). A peak has one cause: the first that is found in the order of `_peak`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.shared import held_tensors
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.backward_passes import links_backwards
-from deepcontext.analyzers.shared.called_operators import called_by_user, has_called_module
+from deepcontext.analyzers.shared.called_operators import called_by_user
 from deepcontext.analyzers.shared.jax_calls import calls_of
-from deepcontext.analyzers.shared.model_runs import functions_of, models
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import BUILT_GRAPH, CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.format.metric import BUILT_GRAPH, CALL_DURATION_NS
 from deepcontext.profiler.model.grouping import Groups, sums
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
@@ -29,12 +28,11 @@ from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.jax import memory as jax_memory
-from deepcontext.profiler.summaries.steps import STEP_SCOPE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from deepcontext.analyzers.shared.model_runs import Model
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.holders import Holder
     from deepcontext.profiler.summaries.memory import GrownLine
@@ -44,14 +42,12 @@ _MIB: Final = 1 << 20
 _LEAST_PEAK: Final = 64 * _MIB
 _LEAST_ACTIVATIONS: Final = 1024 * _MIB
 _LEAST_SHARE: Final = 0.50
-# Held for a graph alone, or from call to call;.
+# Held for a graph alone, or from call to call.
 _LEAST_GRAPH_SHARE: Final = 0.25
 _LEAST_GRAPH: Final = 16 * _MIB
 # Of a device's memory: below, a smaller peak changes nothing.
 _SCARCE: Final = 0.5
-# Bytes allocated in the run by bytes held at once, and allocations at one line; and by bytes held at the
-# peak.
-_LEAST_CHURN: Final = 100.0
+# Allocations of data that a program works on, and their bytes by those held at the peak.
 _MANY_ALLOCATIONS: Final = 1000
 _ALLOCATED_ONCE: Final = 1.05
 _FEWEST_CALLS: Final = 16
@@ -59,12 +55,6 @@ _FEWEST_CALLS: Final = 16
 # freed.
 _KEPT: Final = 0.9
 _FEWEST_PIECES: Final = 32
-_FEWEST_VIEWS: Final = 10
-# Steps of which a result is alive: the one before and the one that runs. More is growth.
-_STEPS_ALIVE: Final = (1.5, 2.5)
-# Two or three calls compare their results (a contrastive loss, a discriminator).
-_FEWEST_PARTS: Final = 4
-_CELLS: Final = ("lstm", "gru", "rnn")
 # Of a compiled program: share of the memory that it uses while it runs, and of its observed launches.
 _LEAST_DONATED: Final = 0.20
 _LEAST_FED_BACK: Final = 0.5
@@ -81,7 +71,6 @@ def find(profile: Profile) -> Iterator[Cause]:
                 yield from _held_graphs(profile)
             continue
         yield from _peak(profile, prefix, peak, is_growing=bool(leaks))
-        yield from _churn(profile, prefix, peak)
     for program in jax_memory.program_memory(profile) if at.has_jax(profile) else ():
         if program.run_bytes >= _LEAST_PEAK:
             yield from _of_program(profile, program)
@@ -91,19 +80,13 @@ def _peak(profile: Profile, prefix: str, peak: int, *, is_growing: bool) -> Iter
     """Return the first cause of a peak."""
     graphs = list(_unused_graphs(profile, prefix, peak))
     held = list(_held_graphs(profile)) if not (graphs or is_growing or prefix) else []
-    yield from held
+    yield from held or graphs
     if graphs:
-        yield from graphs
         return
-    for search in _PEAKS:
-        if search is _results and (is_growing or held):
-            continue
-        if search is _growing_calls and held:
-            continue
-        found = list(search(profile, prefix, peak))
-        yield from found
-        if found:
-            return
+    found = [] if is_growing or held else list(_results(profile, prefix, peak))
+    if not (found or held):
+        found = list(_growing_calls(profile, prefix, peak))
+    yield from found or _owner(profile, prefix, peak)
 
 
 def _cause(
@@ -212,7 +195,7 @@ def _unused_graphs(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
     outermost = tree.outermost(profile.is_kind(FrameKind.MODULE))
     outermost = outermost[~tree.at_or_above(tree.phase == Phase.BACKWARD)[outermost]]
     builds = tree.at_or_above(counts_or_zeros(profile, BUILT_GRAPH.name) > 0)
-    owner = at.climb(profile, outermost, profile.is_user_code())
+    owner = nearest_user(profile)[outermost]
     is_called = builds[outermost] & (owner != NO_NODE)
     modules, owner = outermost[is_called], owner[is_called]
     held = profile.inclusive(f"{prefix}peak_bytes")
@@ -275,88 +258,6 @@ def _results(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
             yield _cause(
                 profile, prefix, "results_kept_with_graphs", line.nodes, line.value, words=words
             )
-
-
-def _models(profile: Profile, prefix: str, peak: int) -> list[Model]:
-    """Return the modules called outside of modules that hold half of the peak."""
-    metric, least = f"{prefix}peak_bytes", _LEAST_SHARE * peak
-    if HOST_TIME_NS.name not in profile.metrics or not has_called_module(profile, metric, least):
-        return []
-    return models(profile, functions_of(profile).of_node, least, metric)
-
-
-def _views(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
-    """Find functions that take a part of a module's result, while all of each result is alive at the peak."""
-    metric, functions = f"{prefix}peak_bytes", functions_of(profile)
-    views = at.operators(profile, catalogue.operators("views")).mask() & functions.called
-    for model in _models(profile, prefix, peak):
-        if model.has_backward or model.calls < _FEWEST_VIEWS:
-            continue
-        inside = slice(model.node, int(profile.tree.subtree_end[model.node]))
-        pieces = counts_or_zeros(profile, metric)[inside]
-        is_kept = (pieces >= _KEPT * model.calls) & (pieces <= model.calls)
-        value = int(
-            np.where(is_kept, exclusive_or_zeros(profile, metric)[inside], 0).max(initial=0)
-        )
-        own = Query(profile, views & (functions.of_node == model.function))
-        taken = int(functions.calls[own.nodes()].sum())
-        if value >= _LEAST_SHARE * peak and taken >= _KEPT * model.calls:
-            line = max(at.by_line(own, HOST_TIME_NS.name), key=lambda each: each.count)
-            words = {"calls": model.calls, "name": profile.frame(model.node).name}
-            nodes = (*line.nodes[:4], model.node)
-            yield _cause(profile, prefix, "results_held_by_views", nodes, value, words=words)
-
-
-def _two_steps(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
-    """Find modules whose results are alive of two steps at once, although a backward has used them."""
-    scopes = at.scopes(profile, STEP_SCOPE).nodes()
-    steps = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[scopes].max(initial=0))
-    metric = f"{prefix}peak_bytes"
-    for model in _models(profile, prefix, peak) if steps >= 3 else ():  # noqa: PLR2004  fewer tell nothing
-        inside = slice(model.node, int(profile.tree.subtree_end[model.node]))
-        pieces, made = (
-            counts_or_zeros(profile, each)[inside] for each in (metric, f"{prefix}alloc_bytes")
-        )
-        alive = pieces * steps / np.maximum(made, 1)
-        is_of_two = (alive >= _STEPS_ALIVE[0]) & (alive <= _STEPS_ALIVE[1]) & (pieces > 1)
-        is_of_two &= profile.tree.phase[inside] != Phase.BACKWARD
-        held = int(profile.exclusive(metric)[inside][is_of_two].sum())
-        if model.has_backward and held >= _LEAST_SHARE * peak:
-            words: dict[str, object] = {"name": profile.frame(model.node).name}
-            key = "activations_of_two_steps"
-            yield _cause(profile, prefix, key, (model.node,), held, words=words, saved=held // 2)
-
-
-def _summed(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
-    """Find modules whose calls all wait for one backward, although each call has a loss of its own."""
-    metric, functions = f"{prefix}peak_activation_bytes", functions_of(profile)
-    for model in _models(profile, prefix, peak) if metric in profile.metrics else ():
-        inside = slice(model.node, int(profile.tree.subtree_end[model.node]))
-        held = int(profile.exclusive(metric)[inside].sum())
-        # Of how many calls the same result is alive: most operators of a module run once in a call.
-        pieces = counts_or_zeros(profile, f"{prefix}peak_bytes")[inside]
-        numbers, often = np.unique(pieces[pieces > 0], return_counts=True)
-        parts = int(numbers[often.argmax()]) if len(numbers) else 0
-        if not model.has_backward or held < _LEAST_SHARE * peak or parts < _FEWEST_PARTS:
-            continue
-        losses = at.operators(profile, catalogue.operators("losses")).nodes()
-        losses = losses[functions.of_node[losses] == model.function]
-        computed = int(functions.calls[losses].sum())
-        added = functions.count("adds", model.function)
-        names = {profile.frame(node).name.lower() for node in _modules_in(profile, inside)}
-        is_recurrent = any(cell in name for name in names for cell in _CELLS)
-        if min(computed, added) >= _KEPT * model.calls and not is_recurrent:
-            # A part may need results of the part before, unless the function splits a tensor.
-            is_split = functions.count("splits", model.function) > 0
-            key = "graphs_wait_for_one_backward" if is_split else "graphs_may_wait_for_one_backward"
-            words: dict[str, object] = {"parts": parts, "name": profile.frame(model.node).name}
-            saved = held * (parts - 1) // parts
-            yield _cause(profile, prefix, key, (model.node,), held, words=words, saved=saved)
-
-
-def _modules_in(profile: Profile, inside: slice) -> list[int]:
-    modules = profile.tree.nearest(profile.is_kind(FrameKind.MODULE))[inside]
-    return [node for node in np.unique(modules).tolist() if node != NO_NODE]
 
 
 def _growing_calls(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
@@ -430,42 +331,8 @@ def _is_kept(profile: Profile, prefix: str, line: at.Location) -> bool:
     if metric not in profile.metrics:
         return False
     allocated = int(profile.inclusive(metric)[list(line.nodes)].sum())
-    count = _allocations(profile, metric, line)
+    count = int(profile.tree.inclusive(profile.counts(metric))[list(line.nodes)].sum())
     return allocated <= _ALLOCATED_ONCE * line.value and count < _MANY_ALLOCATIONS
-
-
-def _allocations(profile: Profile, metric: str, line: at.Location) -> int:
-    return int(profile.tree.inclusive(profile.counts(metric))[list(line.nodes)].sum())
-
-
-_PEAKS: Final[tuple[Callable[[Profile, str, int], Iterator[Cause]], ...]] = (
-    _results,
-    _views,
-    _two_steps,
-    _summed,
-    _growing_calls,
-    _owner,
-)
-
-
-def _churn(profile: Profile, prefix: str, peak: int) -> Iterator[Cause]:
-    metric = f"{prefix}alloc_bytes"
-    allocated = total(profile, metric)
-    if not allocated or allocated < _LEAST_CHURN * peak:
-        return
-    query = Query(profile, profile.exclusive(metric) > 0)
-    for line in at.by_line(query, metric, _LEAST_SHARE * allocated)[:1]:
-        count = _allocations(profile, metric, line)
-        if count >= _MANY_ALLOCATIONS:
-            yield Cause(
-                key="allocates_again_and_again",
-                nodes=line.nodes,
-                frame=line.frame,
-                metric=metric,
-                value=line.value,
-                words={"count": count},
-                evidence={"allocations_count": count},
-            )
 
 
 def _of_program(profile: Profile, program: jax_memory.ProgramMemory) -> Iterator[Cause]:

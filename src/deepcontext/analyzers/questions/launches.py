@@ -14,7 +14,7 @@ from deepcontext.analyzers.causes import HOST, Cause
 from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.questions.compiled import unrolled_programs
 from deepcontext.analyzers.shared import source_locations as at
-from deepcontext.analyzers.shared.jax_calls import calls_of
+from deepcontext.analyzers.shared.jax_calls import calls_of, waits
 from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
@@ -49,7 +49,6 @@ _MOST_COMPUTED: Final = 0.5
 # Of the launches: with NumPy arrays among the arguments, and with a result of an earlier launch.
 _MOSTLY: Final = 0.9
 _COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
-_READS: Final = frozenset({"jax: wait for the device", "jax: copy to host"})
 # Of the host's time: then compiling is what the line costs, and is said with the launches.
 _MOST_COMPILING: Final = 0.5
 # Reads of values by launches, from which on the function may branch on values.
@@ -133,11 +132,8 @@ def _cause(profile: Profile, key: str, location: at.Location, whole: int, compil
 
 def _reads(profile: Profile, location: at.Location) -> int:
     """Return how often a function reads values of arrays on the host."""
-    mask = np.zeros(len(profile.tree), np.bool_)
-    for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
-        mask |= at.nodes_named(profile, kind, _READS).mask()
     own = at.in_functions_of(profile, np.array(location.nodes[:1]))
-    return int(counts_or_zeros(profile, CALL_DURATION_NS.name)[mask & own].sum())
+    return int(counts_or_zeros(profile, CALL_DURATION_NS.name)[waits(profile) & own].sum())
 
 
 def _device_time(profile: Profile, nodes: Sequence[int]) -> int:
@@ -156,7 +152,7 @@ def _with_callees(profile: Profile, locations: list[at.Location]) -> list[at.Loc
         if group is not None:
             group.append(each)
         elif each.frame is not None:
-            same = at.functions_like(profile, profile.frame(int(owner[nodes[0]])))
+            same = at.functions_like(profile, each.nodes[0])
             groups.append((tree.below(same), [each]))
     found = []
     for _, group in groups:

@@ -1,4 +1,4 @@
-"""Does the step wait for its data: for a line of the dataset, for workers, for the sampler?
+"""Does the step wait for its data: for a line of the dataset, or for workers?
 
 Names the line of the dataset, transform or collate function that takes most of the time, in the loop's own
 process and in the profile of a worker (`shared/loading_lines.py`). What a change can save with the workers'
@@ -23,7 +23,6 @@ from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
-from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,11 +50,8 @@ def find(profile: Profile) -> Iterator[Cause]:
     if not whole or not scopes.count():
         return
     value, workers = scopes.total(HOST, inclusive=True), _workers_per_loader(profile, scopes)
-    sampler = _sampler(profile) if workers else None
-    # Workers start and end once, in a long run as in a short one, and the loop waits for what the sampler
-    # takes.
+    # Workers start and end once, in a long run as in a short one.
     once = _starting_ns(profile, scopes) + _ending_ns(profile, scopes)
-    once += sampler.value if sampler else 0
     # A loop that lacks a processor waits for other programs, whatever its loader does.
     ready = exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
     inside = profile.tree.at_or_below(scopes.mask())
@@ -77,8 +73,6 @@ def find(profile: Profile) -> Iterator[Cause]:
             words={"workers": workers, "cores": profile.run.cpu_count},
             evidence={"worker_count": workers, "core_count": profile.run.cpu_count},
         )
-    if sampler:
-        yield sampler
 
 
 def _of_scopes(scopes: Query, key: str, **more: Any) -> Cause:
@@ -96,27 +90,8 @@ def _of_worker(line: loading_lines.LoadingLine) -> Cause:
         metric=ELAPSED,
         value=line.value,
         whole=line.making_ns,
-        words={"line": line.places, "advice": loading_lines.advice(line)},
+        words={"line": line.places, "advice": loading_lines.cheaper(line.places)},
         evidence={"making_ns": line.making_ns},
-    )
-
-
-def _sampler(profile: Profile) -> Cause | None:
-    """Return the sampler of a loader with workers, if it takes much of the time of the loop."""
-    asked = at.nodes_named(profile, FrameKind.PYTHON, {at.NEXT_INDEX})
-    line = loading_lines.costliest(profile, asked.mask()) if asked.count() else None
-    time = setup_time(profile)
-    if line is None or time is None or 20 * line.making_ns < time.working_ns:
-        return None
-    return Cause(
-        key="busy_sampler",
-        nodes=line.nodes,
-        frame=line.frame,
-        metric=ELAPSED,
-        value=line.making_ns,
-        whole=time.working_ns,
-        words={"line": loading_lines.text(line)},
-        evidence={"line_ns": line.value},
     )
 
 
@@ -165,7 +140,8 @@ def _waiting(
     profile: Profile, scopes: Query, value: int, workers: int, *, in_memory: bool
 ) -> Cause:
     cores = profile.run.cpu_count
-    line = None if workers else loading_lines.costliest(profile, scopes.mask())
+    # With workers, what the loop's own process does: a sampler that loads.
+    line = loading_lines.costliest(profile, scopes.mask())
     pays = workers or line or in_memory or value >= _LEAST_TO_START_NS
     advice = _advice(line, cores, workers, in_memory=in_memory)
     text = f", {loading_lines.text(line)}" if line else ""
@@ -212,5 +188,5 @@ def _advice(
             "collating samples"
         )
     if line:
-        advice = f"{loading_lines.advice(line)}; or {advice}"
+        advice = f"{loading_lines.cheaper(line.places)}; or {advice}"
     return f"{advice}; with a GPU also pin_memory=True and .to(device, non_blocking=True)"

@@ -20,7 +20,6 @@ from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.called_operators import called_by_user, model_calls, module_calls
 from deepcontext.analyzers.shared.model_runs import functions_with_single_samples
-from deepcontext.analyzers.shared.places import allocations, query_of
 from deepcontext.analyzers.shared.repeated_lines import before_steps
 from deepcontext.analyzers.shared.repeated_work import dependent_runs, steps_or_passes
 from deepcontext.profiler.format.frame import FrameKind, Phase
@@ -28,11 +27,12 @@ from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
@@ -56,8 +56,6 @@ _MOST_CALL_NS: Final = 20_000
 _MOST_OF_SHORTEST: Final = 3
 _MOST_LAYERS: Final = 1000
 _FEWEST_OPERATORS: Final = 5
-# A complex128, or a number with what a library allocates around it.
-_MOST_BYTES_OF_NUMBERS: Final = 64
 
 
 def find(profile: Profile) -> Iterator[Cause]:
@@ -143,7 +141,6 @@ class _Loop:
         value: time of the loop's lines, ns, with Python's part where it was sampled.
         calls: number of operators.
         passes: of the loop in the run; `a_step`: in a step, or else in a call of what is called most often.
-        kind: entry of the catalogue.
     """
 
     frame: Frame
@@ -152,21 +149,20 @@ class _Loop:
     calls: int
     passes: int
     a_step: float
-    kind: str
 
 
 def _loops(profile: Profile) -> Iterator[Cause]:
     """Find the loops over small operators that take a large share of the program's time."""
     setup = setup_time(profile)
     whole = setup.working_ns if setup else total(profile, HOST)
-    early, steps = before_steps(profile, profile.is_user_code()), steps_or_passes(profile)
+    early, steps = before_steps(profile), steps_or_passes(profile)
     for loop in _joined(profile, _all_loops(profile, whole)):
         names = dict.fromkeys(at.base_name(profile.frame(node).name) for node in loop.nodes)
         is_setup = bool(early[list(loop.nodes)].all())
         runs = f"runs {loop.a_step:.0f} times a step" if steps else f"runs {loop.passes:,} times"
         often = "before the first step" if is_setup else runs
         yield Cause(
-            key=loop.kind,
+            key="loop_over_small_operators",
             nodes=loop.nodes,
             frame=loop.frame,
             metric=ELAPSED,
@@ -184,7 +180,7 @@ def _loops(profile: Profile) -> Iterator[Cause]:
 
 
 def _all_loops(profile: Profile, whole: int) -> Iterator[_Loop]:
-    is_user, calls = profile.is_user_code(), counts_or_zeros(profile, CALL_DURATION_NS.name)
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
     operators = _called(profile)
     number = calls[operators.nodes()]
     low = int(np.quantile(number, 0.25, method="lower")) if len(number) else 0
@@ -193,8 +189,8 @@ def _all_loops(profile: Profile, whole: int) -> Iterator[_Loop]:
     if not usual or not repeated.any():
         return
     sampled = functions_with_single_samples(profile)
-    depends = dependent_runs(profile, is_user)
-    for location in at.by_function(Query(profile, repeated & ~sampled), HOST, is_user=is_user):
+    depends = dependent_runs(profile)
+    for location in at.by_function(Query(profile, repeated & ~sampled), HOST):
         frame, nodes = location.frame, np.array(location.nodes)
         usual_ns = min(location.value, _MOST_OF_SHORTEST * _shortest_ns(profile, nodes))
         if frame is None or usual_ns > _MOST_CALL_NS * location.count:
@@ -202,14 +198,12 @@ def _all_loops(profile: Profile, whole: int) -> Iterator[_Loop]:
         nodes = nodes[np.argsort(-calls[nodes], kind="stable")]
         # A line may call one operator several times in a pass, which gives its node more calls.
         passes = int(np.sort(calls[nodes])[len(nodes) // 2])
-        kind = _kind(profile, nodes, calls)
-        # If a pass needs the one before, elements are still slower than Python's numbers.
-        may_depend = kind in {"loop_over_small_operators", "loop_that_updates"}
-        is_dependent = may_depend and 2 * depends.get((frame.file, frame.name), 0) >= passes
+        is_dependent = 2 * depends.get((frame.file, frame.name), 0) >= passes
+        is_dependent = is_dependent and not _reads_without_need(profile, nodes, calls)
         value = _time_of_lines(profile, nodes)
         if 10 * value >= whole and not is_dependent and not _runs_layers(profile, location):
             found = tuple(nodes.tolist())
-            yield _Loop(frame, found, value, location.count, passes, passes / usual, kind)
+            yield _Loop(frame, found, value, location.count, passes, passes / usual)
 
 
 def _called(profile: Profile) -> Query:
@@ -221,23 +215,22 @@ def _called(profile: Profile) -> Query:
     return Query(profile, forward.mask() & ~is_backward & called_by_user(profile))
 
 
-def _kind(profile: Profile, nodes: at.Ints, calls: at.Ints) -> str:
-    """Return the entry that says what a loop does with tensors."""
+def _reads_without_need(profile: Profile, nodes: at.Ints, calls: at.Ints) -> bool:
+    """Return whether a loop reads values of which no pass depends, or of single elements only.
+
+    The first reduces each tensor to a value. Of the second, elements are slower than Python's numbers even
+    if a pass needs the one before.
+    """
     names = [at.base_name(profile.frame(int(node)).name) for node in nodes]
     of, distinct = catalogue.operators, set(names)
-    # Such a loop reads a value in each pass, but no pass needs the value of the pass before.
     if distinct & of("reductions") and distinct <= of("reductions reads_value scales_in_place"):
-        return "loop_that_reduces"
+        return True
     # A value can be read of one element only, and nothing here reduces a larger part to one.
     taken, read = (
         int(calls[nodes][[name in of(wanted) for name in names]].sum())
         for wanted in ("takes_element", "reads_element")
     )
-    if distinct <= of("of_elements") and 0 < read <= taken:
-        return "loop_over_elements"
-    in_place = np.array([name.endswith("_") for name in names], np.bool_)
-    is_update = 2 * calls[nodes][in_place].sum() >= calls[nodes].sum()
-    return "loop_that_updates" if is_update else "loop_over_small_operators"
+    return distinct <= of("of_elements") and 0 < read <= taken
 
 
 def _shortest_ns(profile: Profile, nodes: at.Ints) -> int:
@@ -275,10 +268,10 @@ def _runs_layers(profile: Profile, location: at.Location) -> bool:
 def _joined(profile: Profile, loops: Iterator[_Loop]) -> list[_Loop]:
     """Join a loop of a function with those of the functions that it calls: one loop drives them all."""
     tree, kept = profile.tree, list[_Loop]()
-    owner = at.climb(profile, np.arange(len(tree)), profile.is_user_code())
+    owner = nearest_user(profile)
     for loop in sorted(loops, key=lambda each: each.a_step):
         for index, outer in enumerate(kept):
-            same = at.functions_like(profile, outer.frame)
+            same = at.functions_like(profile, outer.nodes[0])
             if tree.below(same)[owner[list(loop.nodes)]].all():
                 kept[index] = dataclasses.replace(
                     outer,
@@ -302,21 +295,21 @@ def _chains(profile: Profile) -> Iterator[Cause]:
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     called = operators.mask() & ~is_operator[profile.tree.parent.clip(0)]
     called &= ~functions_with_single_samples(profile)
-    for location in at.by_function(Query(profile, called), HOST, at.little(profile, HOST), python):
+    owner = profile.tree.nearest(python[profile.tree.frame])
+    for location in at.by_function(Query(profile, called), HOST, at.little(profile, HOST), owner):
         nodes = np.array(location.nodes)
         # One for each line that calls it.
-        lines = frames.line[profile.tree.frame[at.climb(profile, nodes, python)]].tolist()
+        lines = frames.line[profile.tree.frame[owner[nodes]]].tolist()
         names = [at.base_name(profile.frame(node).name) for node in location.nodes]
         shown = [name for _, name in dict.fromkeys(zip(lines, names, strict=True))]
         if location.frame is None or len(shown) < _FEWEST_OPERATORS:
             continue
-        numbers = _are_numbers(profile, nodes)
         # What they become reads and writes as one of them does, and is called as often.
         fused = location.value - location.value // len(shown)
         yield at_place(
-            "single_numbers" if numbers else "chain_of_pointwise_operators",
+            "chain_of_pointwise_operators",
             location,
-            saved=_all_of_numbers(profile, location) if numbers else fused,
+            saved=fused,
             words={
                 "count": len(shown),
                 "caller": _caller(profile, location),
@@ -332,24 +325,3 @@ def _caller(profile: Profile, location: at.Location) -> str:
     if caller is None or location.frame is None or caller.file == location.frame.file:
         return ""
     return f", called from {at.location_text(profile, caller)}"
-
-
-def _all_of_numbers(profile: Profile, location: at.Location) -> int:
-    """Return what it saves to compute single numbers in Python, with all that the function does with them."""
-    operators = at.outermost(Query(profile, profile.is_kind(FrameKind.OPERATOR))).mask()
-    nodes = np.flatnonzero(operators & at.in_functions_of(profile, np.array(location.nodes[:1])))
-    if not _are_numbers(profile, nodes):
-        return location.value
-    return max(location.value, int(profile.inclusive(HOST)[nodes].sum()))
-
-
-def _are_numbers(profile: Profile, nodes: at.Ints | Sequence[int]) -> bool:
-    """Return whether operators without a backward make nothing but tensors of a few bytes."""
-    rows = allocations(profile)
-    if rows is None or rows.maximum is None:
-        return False
-    inside = profile.tree.at_or_below(query_of(profile, nodes).mask())
-    if (profile.tree.phase[inside] == Phase.BACKWARD).any():
-        return False
-    sizes = rows.maximum[inside[rows.node]]
-    return bool(len(sizes)) and int(sizes.max()) <= _MOST_BYTES_OF_NUMBERS

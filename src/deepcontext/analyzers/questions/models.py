@@ -13,12 +13,9 @@ import numpy as np
 from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.causes import HOST, Cause, at_place
 from deepcontext.analyzers.shared import source_locations as at
-from deepcontext.analyzers.shared.backward_passes import backward_line, passes_from_scalars
 from deepcontext.analyzers.shared.model_runs import (
     LEAST_SHARE,
-    Functions,
     Model,
-    functions_of,
     models,
     takes_single_samples,
 )
@@ -48,11 +45,6 @@ if TYPE_CHECKING:
 
 _FEWEST_TOKENS: Final = 20
 _LEAST_GROWTH: Final = 2.0
-# Backward: passes, runs of a backward for each forward (training on derivatives runs a few), and by the
-# passes.
-_FEWEST_PASSES: Final = 16
-_FEWEST_RUNS: Final = 8
-_LEAST_RUNS_A_PASS: Final = 0.25
 # Comparisons of inputs with those of earlier calls: of one operator, of all in a part; shares that repeat
 # (the first calls with a new input differ), in a part and in what varies; time of what varies meanwhile.
 _FEWEST_COMPARED: Final = 3
@@ -70,17 +62,16 @@ def find(profile: Profile) -> Iterator[Cause]:
     whole = at.judged_total(profile, HOST)
     if not whole or CALL_DURATION_NS.name not in profile.metrics:
         return
-    functions = functions_of(profile)
-    for model in models(profile, functions.of_node, LEAST_SHARE * whole):
-        if _computes_prefix_again(profile, functions, model):
+    places = Places.of(profile)
+    for model in models(places, LEAST_SHARE * whole):
+        if _computes_prefix_again(places, model):
             yield _of_model(profile, "prefix_computed_again", model)
-        elif takes_single_samples(profile, functions, model):
+        elif takes_single_samples(places, model):
             # What the function does with each result is done for each batch then, too.
-            inside = profile.tree.outermost(functions.of_node == model.function)
+            inside = profile.tree.outermost(places.function == model.function)
             around = int(profile.inclusive(HOST)[inside].sum())
             yield _of_model(profile, "one_sample_at_a_time", model, around)
     yield from _repeated_inputs(profile)
-    yield from _earlier_steps(profile)
     if ALLOCATED in profile.metrics:
         yield from _ignored_targets(profile, whole)
 
@@ -98,14 +89,15 @@ def _of_model(profile: Profile, key: str, model: Model, saved: int | None = None
     )
 
 
-def _computes_prefix_again(profile: Profile, functions: Functions, model: Model) -> bool:
+def _computes_prefix_again(places: Places, model: Model) -> bool:
     """Return whether the model's input grows by what the function picks from its output."""
     if model.has_backward or model.calls < _FEWEST_TOKENS:
         return False
-    appended = functions.count("joins", model.function)
-    picked = functions.count("picks", model.function)
+    appended = places.count("joins", model.function)
+    picked = places.count("picks", model.function)
     if 2 * min(appended, picked) < model.calls:
         return False
+    profile = places.profile
     grows = _grows_evenly(profile, model)
     linear = at.operators(profile, catalogue.operators("linear")).nodes()
     linear = linear[(linear >= model.node) & (linear < profile.tree.subtree_end[model.node])]
@@ -174,46 +166,6 @@ def _repeated_inputs(profile: Profile) -> Iterator[Cause]:
         text = f" ({', '.join(sorted(names)[:3])})" if names else ""
         words = {"names": text, **counted}
         yield at_place("same_inputs_again", location, words=words, evidence=counted)
-
-
-def _earlier_steps(profile: Profile) -> Iterator[Cause]:
-    """Find backward passes through the graphs of earlier steps, because a state was not detached.
-
-    A pass runs a node of the graph at most once. Loops that start several passes for one forward (Jacobians)
-    have fewer forwards than passes, and are left out.
-    """
-    metric, passes = at.cost_metric(profile), passes_from_scalars(profile)
-    if not metric or metric == at.DEVICE_TIME or passes < _FEWEST_PASSES:
-        return
-    calls, tree = counts_or_zeros(profile, CALL_DURATION_NS.name), profile.tree
-    is_operator = profile.is_kind(FrameKind.OPERATOR)
-    parent = np.maximum(tree.parent, 0)
-    backward = is_operator & (tree.phase == Phase.BACKWARD) & is_operator[parent]
-    nodes = np.flatnonzero(backward & (tree.phase[parent] != Phase.BACKWARD))
-    forwards = calls[tree.parent[nodes]]
-    least = max(_FEWEST_RUNS, _LEAST_RUNS_A_PASS * passes)
-    is_repeated = (forwards >= passes) & (calls[nodes] >= least * forwards)
-    nodes, forwards = nodes[is_repeated], forwards[is_repeated]
-    spent = profile.inclusive(metric)[nodes]
-    saved = int((spent * (1 - forwards / np.maximum(calls[nodes], 1))).sum())
-    if not len(nodes):
-        return
-    nodes = nodes[np.argsort(-spent, kind="stable")]
-    runs, once = int(calls[nodes[0]]), int(calls[tree.parent[nodes[0]]])
-    line = backward_line(profile)
-    yield Cause(
-        key="backward_through_earlier_steps",
-        nodes=nodes.tolist(),
-        shown=(*nodes[:4].tolist(), *(line.nodes[:4] if line else ())),
-        frame=at.frame_of(profile, int(nodes[0])),
-        metric=metric,
-        value=saved,
-        words={
-            "times": runs / once,
-            "backward": at.location_text(profile, line.frame if line else None),
-        },
-        evidence={"backward_calls_count": runs, "forward_calls_count": once},
-    )
 
 
 def _ignored_targets(profile: Profile, whole: int) -> Iterator[Cause]:

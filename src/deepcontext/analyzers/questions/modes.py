@@ -7,7 +7,6 @@ Invariant: each is seen by operators or functions that run only in that mode, or
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -48,17 +47,6 @@ _MOST_A_CORE: Final = 2
 _LEAST_CORES_A_THREAD: Final = 4
 _LEAST_OPERATOR_NS: Final = 500_000
 _MOST_BUSY: Final = 1.5
-# Source: torch.nn.utils: the properties of `parametrize`, and the hooks of the older functions.
-_PARAMETRIZING: Final = re.compile(r"/torch/nn/utils/(parametrize|weight_norm|spectral_norm)\.py$")
-_READS: Final = "each launch waits for its results and looks through all of them"
-_CHECKS: Final = {
-    "jax_debug_nans": (_READS, "a NaN"),
-    "jax_debug_infs": (_READS, "an infinite value"),
-    "jax_disable_jit": (
-        "jax.jit compiles nothing, so that each operation is a launch",
-        "an error inside of jit",
-    ),
-}
 
 
 def find(profile: Profile) -> Iterator[Cause]:
@@ -167,11 +155,10 @@ def _unused_outputs(profile: Profile) -> Iterator[Cause]:
 
 
 def _without_training(profile: Profile) -> Iterator[Cause]:
-    """Find dropout, and weights computed from parameters, in modules that no backward follows."""
+    """Find dropout in modules that no backward follows."""
     tree, modules = profile.tree, profile.is_kind(FrameKind.MODULE)
     drops = at.nodes_named(profile, FrameKind.MODULE, lambda name: name.startswith("Dropout"))
-    computing = at.in_files(profile, lambda file: _PARAMETRIZING.search(file) is not None)
-    if not drops.count() and not computing.any():
+    if not drops.count():
         return
     outermost = tree.outermost(modules)
     has_backward = tree.at_or_above(tree.phase == Phase.BACKWARD)
@@ -179,25 +166,17 @@ def _without_training(profile: Profile) -> Iterator[Cause]:
         return  # a backward that is not linked to its forward
     alone = tree.at_or_below(query_of(profile, outermost[~has_backward[outermost]]).mask())
     drawn = at.operators(profile, catalogue.operators("draws_masks")).mask()
-    for key, mask in (
-        ("dropout_without_training", drops.mask() & tree.at_or_above(drawn)),
-        ("weights_computed_again", computing & tree.below(modules)),
-    ):
-        found = at.outermost(Query(profile, mask & alone))
-        if not found.count():
-            continue
+    found = at.outermost(Query(profile, drops.mask() & tree.at_or_above(drawn) & alone))
+    if found.count():
         called = np.unique(tree.nearest(modules & ~tree.below(modules))[found.nodes()])
-        of_weights = tree.at_or_below(found.mask())
-        calls = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[of_weights].max())
         line = at.by_line(query_of(profile, called), HOST)[0]
         yield at_place(
-            key,
+            "dropout_without_training",
             line,
             nodes=found.nodes().tolist(),
             shown=(*found.nodes().tolist()[:7], line.nodes[0]),
             value=found.total(HOST, inclusive=True),
             words={"name": profile.frame(int(called[0])).name},
-            evidence={"calls_count": calls},
         )
 
 
@@ -230,18 +209,13 @@ def _threads(profile: Profile) -> Iterator[Cause]:
 def _checks(profile: Profile) -> Iterator[Cause]:
     """Find modes for the search for errors that were on at the end of a run with many launches."""
     launches = exclusive_or_zeros(profile, at.JAX_LAUNCHES)
-    on = (
-        [each for each in jax_programs.checks(profile) if each in _CHECKS]
-        if at.has_jax(profile)
-        else []
-    )
+    on = jax_programs.checks(profile) if at.has_jax(profile) else ()
     if not on or launches.sum() < _FEWEST_LAUNCHES:
         return
     programs = Query(profile, launches > 0).kind(FrameKind.OPERATOR)
     lines = at.by_line(programs, at.JAX_LAUNCHES)
     shown = [each.nodes[0] for each in lines if 10 * each.value >= launches.sum()]
     spent = int(exclusive_or_zeros(profile, HOST)[programs.mask()].sum())
-    is_one = len(on) == 1
     yield Cause(
         key="checks_of_launches",
         nodes=programs.nodes().tolist(),
@@ -251,16 +225,6 @@ def _checks(profile: Profile) -> Iterator[Cause]:
         value=spent,
         # Computing takes as long as before, which a processor may do before a launch returns.
         saved=max(spent - total(profile, at.DEVICE_TIME), 0),
-        words={
-            "modes": " and ".join(on),
-            "are": "is" if is_one else "are",
-            "them": "it" if is_one else "them",
-            "does": "; ".join(dict.fromkeys(_CHECKS[each][0] for each in on)),
-            "searched": " and ".join(_CHECKS[each][1] for each in on),
-            "calls": ", ".join(f'jax.config.update("{each}", True)' for each in on),
-            "variables": ", ".join(f"{each.upper()}=1" for each in on),
-            "value": lines[0].value,
-            "launches": int(launches.sum()),
-        },
+        words={"modes": ", ".join(on), "value": lines[0].value, "launches": int(launches.sum())},
         evidence={"launches_count": int(launches.sum())},
     )

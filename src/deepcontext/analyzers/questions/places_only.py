@@ -47,10 +47,8 @@ _DENSE_KERNELS: Final = (
     "attn",
 )
 _DENSE_OPERATIONS: Final = ("dot", "conv_", "convolution", "gemm", "matmul")
-# By a part of the operator's name; the first match counts. Many programs can do without the first two
-# groups; the others are the work of most programs. The advice keeps the result, or says what changes.
-_AVOIDABLE: Final = 2
-_ADVICE: Final[dict[tuple[str, ...], str]] = {
+# What many programs can do without, by a part of the operator's name. Other operators are their work.
+_AVOIDABLE: Final[dict[tuple[str, ...], str]] = {
     ("sort", "topk", "unique", "kthvalue", "median"): (
         "sort only values that changed since the last step, only as many as are needed (topk instead of "
         "sort), or once: before the loop, or after it where only the last result counts"
@@ -58,21 +56,6 @@ _ADVICE: Final[dict[tuple[str, ...], str]] = {
     ("copy", "clone", "contiguous", "cat", "stack", "repeat"): (
         "write results where they are needed (out=, a preallocated tensor, expand instead of repeat) "
         "instead of copying them there"
-    ),
-    ("rand", "bernoulli", "normal_", "uniform_", "dropout", "multinomial"): (
-        "draw random numbers for many steps at once, in the needed shape and on the needed device"
-    ),
-    ("index", "gather", "scatter", "embedding", "take"): (
-        "move fewer elements: gather each row once (unique indices), keep rows wide and contiguous, and "
-        "gather before, not after, the tensor is widened"
-    ),
-    ("exp", "log", "tanh", "sigmoid", "erf", "lu", "softmax", "pow", "sqrt", "sin", "cos"): (
-        "compute it on fewer elements or in a narrower type (bfloat16), use a cheaper function, or compile "
-        "the function around it (torch.compile), which vectorises and fuses it"
-    ),
-    ("norm", "var", "std", "mean", "sum"): (
-        "avoid repeated reductions of the same values, and reduce along the dimension that is contiguous "
-        "in memory"
     ),
 }
 
@@ -117,12 +100,13 @@ def _feeds_draws(profile: Profile, location: at.Location) -> bool:
 def _advice(name: str) -> tuple[str, bool]:
     """Return what helps, and whether many programs can avoid the operator."""
     bare = name.removeprefix("aten::")
-    for number, (parts, text) in enumerate(_ADVICE.items()):
-        if any(part in bare for part in parts):
-            return text, number < _AVOIDABLE
+    for parts, text in _AVOIDABLE.items():
+        # XLA names a fusion after all that it computes.
+        if "fusion" not in bare and any(part in bare for part in parts):
+            return text, True
     return (
-        f"look at what '{name}' computes there: do it once instead of every step, on fewer "
-        "elements, or in a cheaper form"
+        f"look at what '{name}' computes there: do it once instead of every step, on fewer elements, in a "
+        "narrower type, or in a cheaper form"
     ), False
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import libraries, source_locations
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, inclusive_or_zeros
@@ -18,6 +18,7 @@ from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
 NO_FUNCTION: Final = -1
@@ -30,17 +31,16 @@ def called_by_user(profile: Profile) -> source_locations.Mask:
     """Return which nodes the user's code calls without a function of a library between, shape (nodes,)."""
 
     def compute() -> source_locations.Mask:
-        tree, frames = profile.tree, profile.frames
-        passing = [
-            number
-            for number in map(int, np.unique(frames.file))
-            if frames.strings[number].replace("\\", "/").endswith(_PASSING_ON)
-        ]
-        caller = tree.nearest(~np.isin(frames.file, passing)[tree.frame])
+        tree = profile.tree
+        caller = tree.nearest(~libraries.frames(profile, _passes_on)[tree.frame])
         above = np.where(tree.parent == NO_NODE, NO_NODE, caller[tree.parent])
         return np.asarray((above != NO_NODE) & profile.is_user_code()[tree.frame[above]])
 
     return profile.once(called_by_user, compute)
+
+
+def _passes_on(frame: Frame) -> bool:
+    return frame.file.replace("\\", "/").endswith(_PASSING_ON)
 
 
 def module_calls(profile: Profile, modules: source_locations.Ints) -> source_locations.Ints:
@@ -69,12 +69,6 @@ def called_modules(profile: Profile) -> source_locations.Ints:
         return np.asarray(outermost[np.argsort(-value, kind="stable")][:_MOST_MODULES], np.int64)
 
     return profile.once(called_modules, compute)
-
-
-def has_called_module(profile: Profile, metric: str, least: float) -> bool:
-    """Return whether a module that is called outside of modules costs at least `least` of a metric."""
-    modules = called_modules(profile)
-    return bool((profile.inclusive(metric)[modules] >= least).any())
 
 
 def model_calls(profile: Profile) -> int:

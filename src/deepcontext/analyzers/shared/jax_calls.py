@@ -1,14 +1,15 @@
-"""The calls of a compiled JAX program in the tree, by the compiler's name, and the lines of its source.
+"""The calls of a compiled JAX program in the tree, by the compiler's name, and where the host waits for one.
 
 Functions of the same name are not told apart.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from deepcontext.analyzers.shared.source_locations import nodes_named
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import inclusive_or_zeros
@@ -16,7 +17,10 @@ from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries.jax.programs import plain_name
 
 if TYPE_CHECKING:
+    from deepcontext.analyzers.shared.source_locations import Mask
     from deepcontext.profiler.model.profile import Profile
+
+_WAITS: Final = frozenset({"jax: wait for the device", "jax: copy to host"})
 
 
 def function_of(program: str) -> str:
@@ -44,3 +48,11 @@ def calls_of(profile: Profile, program: str) -> list[int]:
     cost = inclusive_or_zeros(profile, HOST_TIME_NS.name)[found]
     cost = cost + inclusive_or_zeros(profile, DEVICE_TIME_NS.name)[found]
     return [int(each) for each in found[np.argsort(-cost, kind="stable")]]
+
+
+def waits(profile: Profile) -> Mask:
+    """Return which nodes are waits for values of a program, shape (nodes,)."""
+    mask = np.zeros(len(profile.tree), np.bool_)
+    for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
+        mask |= nodes_named(profile, kind, _WAITS).mask()
+    return mask

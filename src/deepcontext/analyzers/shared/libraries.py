@@ -1,4 +1,4 @@
-"""What files and functions of libraries do for their caller: saving, printing, asking, or their own work.
+"""What files and functions of libraries do for their caller: saving, printing, or their own work.
 
 Data about names. Does not judge.
 """
@@ -22,30 +22,12 @@ if TYPE_CHECKING:
 _SAVING: Final = "torch/serialization.py"
 # A framework whose functions do what their caller asks for: told where this can be cheaper.
 _ARRAYS: Final = "numpy"
-# `numpy/_core/` since NumPy 2, `numpy/core/` before.
-_EINSUM: Final = "core/einsumfunc.py"
 # Methods of tensors that make texts: dozens of small operators and Python between them.
 _PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
 _LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
 # Flatten the arguments of a jitted function in Python, in each call.
 _FLATTENING: Final = frozenset({"jax", "flax", "haiku", "dm_haiku", "equinox", "optax"})
 _WRITING: Final = frozenset({"json", "pickle", "csv", "yaml", "pathlib", "zipfile", "shutil"})
-# Functions of the standard library that answer at once, by the end of the file's path. `Event.wait` and
-# `poll` use a processor only with a timeout of nearly nothing; consumers of many small things spend as much
-# in `Queue.get`.
-_QUEUE: Final = frozenset(
-    f"Queue.{name}" for name in ("get_nowait", "empty", "qsize", "full", "put_nowait")
-)
-_ASKING: Final = {
-    "/queue.py": _QUEUE,
-    "/asyncio/queues.py": _QUEUE,
-    "/multiprocessing/queues.py": frozenset({"Queue.get_nowait", "Queue.empty", "Queue.qsize"}),
-    "/multiprocessing/connection.py": frozenset({"_ConnectionBase.poll"}),
-    "/multiprocessing/pool.py": frozenset({"ApplyResult.ready"}),
-    "/multiprocessing/process.py": frozenset({"BaseProcess.is_alive"}),
-    "/concurrent/futures/_base.py": frozenset({"Future.done", "Future.running"}),
-    "/threading.py": frozenset({"Event.is_set", "Event.isSet", "Event.wait", "Thread.is_alive"}),
-}
 
 
 def frames(profile: Profile, accepts: Callable[[Frame], bool]) -> npt.NDArray[np.bool_]:
@@ -85,17 +67,6 @@ def flattens(package: str) -> bool:
 def is_of_arrays(package: str) -> bool:
     """Return whether a package computes with arrays for its caller."""
     return package == _ARRAYS
-
-
-def is_naive_einsum(frame: Frame) -> bool:
-    """Return whether NumPy's einsum itself works: with a path, it spends its time in products."""
-    return frame.name == "einsum" and frame.file.replace("\\", "/").endswith(_EINSUM)
-
-
-def is_question(frame: Frame) -> bool:
-    """Return whether a function tells at once whether there is something to do."""
-    path = frame.file.replace("\\", "/")
-    return any(frame.name in names and path.endswith(end) for end, names in _ASKING.items())
 
 
 def is_framework(frame: Frame) -> bool:

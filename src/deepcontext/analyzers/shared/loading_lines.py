@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import catalogue
-from deepcontext.analyzers.shared import libraries, source_locations
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import functions_of_nodes
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
 from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.profile import Profile
 
 _FETCH: Final = "DatasetFetcher.fetch"
@@ -48,7 +48,6 @@ class LoadingLine:
         value: time in the function and in the libraries that it calls, ns.
         share: the same as a share of the time in which batches are made, 0 to 1.
         making_ns: all of that time.
-        is_einsum: whether most of it is in calls of NumPy's einsum without a path.
     """
 
     frame: Frame
@@ -57,28 +56,23 @@ class LoadingLine:
     value: int
     share: float
     making_ns: int
-    is_einsum: bool
 
 
 def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine | None:
     """Return the function with most of the time at and below the nodes `loading`, if one stands out."""
     if not is_sampled(profile.metrics):
         return None
-    tree, frames = profile.tree, profile.frames
-    inside = tree.at_or_below(loading)
+    inside = profile.tree.at_or_below(loading)
     values = np.where(inside, exclusive_or_zeros(profile, ELAPSED_TIME_NS.name), 0)
     whole = int(values.sum())
     # A forked worker has lines of its parent above, and the loop's own line is above the loader.
-    owner = tree.nearest(profile.is_user_code()[tree.frame] & inside)
-    nodes = np.flatnonzero((values > 0) & (owner != NO_NODE))
+    owner = nearest_user(profile)
+    nodes = np.flatnonzero((values > 0) & (owner != NO_NODE) & inside[owner])
     if not len(nodes):
         return None
-    numbers: dict[tuple[int, str], int] = {}
-    of_node = np.array([
-        numbers.setdefault((int(frames.file[frame]), _function(frames, frame)), len(numbers))
-        for frame in tree.frame[owner[nodes]].tolist()
-    ])
-    time = sums(of_node, values[nodes], len(numbers))
+    # A comprehension is part of the function around it.
+    of_node = functions_of_nodes(profile)[nodes]
+    time = sums(of_node, values[nodes], int(of_node.max()) + 1)
     most = int(time.argmax())
     value = int(time[most])
     if value < max(_LEAST_NS, _LEAST_SHARE * whole):
@@ -95,13 +89,7 @@ def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine |
         value,
         value / whole,
         whole,
-        libraries.is_naive_einsum(profile.frame(int(members[0]))),
     )
-
-
-def _function(frames: FrameTable, frame: int) -> str:
-    """Return the name of a frame's function; a comprehension is part of the function around it."""
-    return source_locations.without_inner(frames.strings[int(frames.name[frame])])
 
 
 def places_of(profile: Profile, lines: Counter[Frame]) -> str:
@@ -135,13 +123,6 @@ def making_of_worker(profile: Profile) -> LoadingLine | None:
 def text(line: LoadingLine) -> str:
     """Return ``83% of it at data.py:12 (tokenize)``."""
     return f"{line.share:.0%} of it at {line.places}"
-
-
-def advice(line: LoadingLine) -> str:
-    """Return what to do about the line."""
-    if line.is_einsum:
-        return f"make {line.places} cheaper: {catalogue.entries()['einsum_without_path'].advice}"
-    return cheaper(line.places)
 
 
 def cheaper(where: str) -> str:

@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.called_operators import (
     NO_FUNCTION,
-    called_by_user,
     called_modules,
-    functions_of_nodes,
     module_calls,
 )
+from deepcontext.analyzers.shared.places import Places
 from deepcontext.analyzers.shared.repeated_work import steps_or_passes
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
-from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -64,46 +62,13 @@ class Model:
     function: int
 
 
-@dataclass(frozen=True, slots=True)
-class Functions:
-    """How often the functions of the user's code call some operators themselves."""
-
-    profile: Profile
-    of_node: Ints
-    called: Mask
-    calls: Ints
-
-    def count(self, classes: str, function: int) -> int:
-        """Return the number of calls of operators of some classes by a function."""
-        names = catalogue.operators(classes)
-        which = source_locations.operators(self.profile, names).mask() & self.called
-        return int(self.calls[which & (self.of_node == function)].sum())
-
-
-def functions_of(profile: Profile) -> Functions:
-    """Return the functions of the program, to count their calls of operators."""
-    return Functions(
-        profile,
-        functions_of_nodes(profile),
-        called_by_user(profile),
-        counts_or_zeros(profile, CALL_DURATION_NS.name),
-    )
-
-
-def models(profile: Profile, of_node: Ints, least: float, metric: str = "") -> list[Model]:
-    """Return the modules called outside of modules, the costliest first.
-
-    Args:
-        profile: the profile.
-        of_node: number of the function of each node, from `Functions`.
-        least: modules that cost less, with all below them, are left out.
-        metric: metric of `least`; the time in operators, if not given.
-    """
+def models(places: Places, least: float) -> list[Model]:
+    """Return the modules called outside of modules that take `least` ns in operators, the costliest first."""
+    profile, of_node = places.profile, places.function
     tree = profile.tree
     value = profile.inclusive(HOST_TIME_NS.name)
     modules = called_modules(profile)
-    judged = profile.inclusive(metric)[modules] if metric else value[modules]
-    modules = modules[(judged >= least) & (of_node[modules] != NO_FUNCTION)]
+    modules = modules[(value[modules] >= least) & (of_node[modules] != NO_FUNCTION)]
     steps = max(steps_or_passes(profile), 1)
     found = []
     for node, calls in zip(modules.tolist(), module_calls(profile, modules).tolist(), strict=True):
@@ -114,18 +79,18 @@ def models(profile: Profile, of_node: Ints, least: float, metric: str = "") -> l
     return found
 
 
-def takes_single_samples(profile: Profile, functions: Functions, model: Model) -> bool:
+def takes_single_samples(places: Places, model: Model) -> bool:
     """Return whether each call is for one sample that does not depend on the sample before."""
     least = _LEAST_SAMPLES_A_STEP if model.has_backward else _LEAST_SAMPLES
     if model.calls < _LEAST_SAMPLES or model.calls_a_step < least:
         return False
-    if functions.count("adds_batch", model.function) < model.calls:
+    if places.count("adds_batch", model.function) < model.calls:
         return False
-    if not functions.count("takes_rows", model.function):
+    if not places.count("takes_rows", model.function):
         return False
     # The next input may depend on a value that was read, drawn or appended.
-    depends = functions.count("picks reads_value joins", model.function)
-    names, mean_ns = _operators_of(profile, model)
+    depends = places.count("picks reads_value joins", model.function)
+    names, mean_ns = _operators_of(places.profile, model)
     is_recurrent = any(cell in name for name in names for cell in _CELLS)
     return 2 * depends < model.calls and not is_recurrent and mean_ns <= _MOST_OPERATOR_NS
 
@@ -147,11 +112,10 @@ def functions_with_single_samples(profile: Profile) -> Mask:
     """Return which nodes belong to functions that run a module on one sample at a time, shape (nodes,)."""
     if CALL_DURATION_NS.name not in profile.metrics:
         return np.zeros(len(profile.tree), np.bool_)
-    functions = functions_of(profile)
-    least = LEAST_SHARE * total(profile, HOST_TIME_NS.name)
+    places = Places.of(profile)
     found = [
         model.function
-        for model in models(profile, functions.of_node, least)
-        if takes_single_samples(profile, functions, model)
+        for model in models(places, LEAST_SHARE * total(profile, HOST_TIME_NS.name))
+        if takes_single_samples(places, model)
     ]
-    return np.asarray(np.isin(functions.of_node, found))
+    return np.asarray(np.isin(places.function, found))

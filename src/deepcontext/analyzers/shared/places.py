@@ -20,17 +20,12 @@ from deepcontext.analyzers.shared.called_operators import (
     NO_FUNCTION,
     called_by_user,
     functions_of_nodes,
-    model_calls,
 )
 from deepcontext.analyzers.shared.kept_each_step import kept
-from deepcontext.analyzers.shared.repeated_work import steps_or_passes
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
-    FLOAT_INPUTS,
     HOST_TIME_NS,
-    INTEGER_INPUTS,
-    KERNEL_ELEMENTS,
 )
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.query import Query
@@ -130,6 +125,10 @@ class Places:
 
         return self.profile.once((Places, classes), compute)
 
+    def count(self, classes: str, function: int) -> int:
+        """Return the number of calls of operators of some classes by a function."""
+        return int(self.calls[self.nodes(classes, function)].sum())
+
     def nodes(self, classes: str, function: int) -> Ints:
         """Return the operators of some classes in a function."""
         functions, nodes = self.profile.once((Places, "of", classes), lambda: self._sorted(classes))
@@ -168,26 +167,6 @@ class Places:
         grows &= is_even(low, high, rows.total[uneven] / count, np.sqrt(rows.m2[uneven] / count))
         found[rows.node[uneven[grows]]] = True
         return tree.at_or_above(found) & ~tree.below(self.profile.is_kind(FrameKind.MODULE))
-
-    def below(self, metric: str) -> Ints:
-        """Return how often a metric was measured at and below each node, shape (nodes,)."""
-        return self.profile.once(
-            (Places, metric),
-            lambda: self.profile.tree.inclusive(counts_or_zeros(self.profile, metric)),
-        )
-
-    def kernel(self) -> Ints:
-        """Return the most elements of a kernel that an operator or its parts took, shape (nodes,)."""
-
-        def compute() -> Ints:
-            tree, rows = self.profile.tree, self.profile.metrics.get(KERNEL_ELEMENTS.name)
-            elements = np.zeros(len(tree), np.int64)
-            if rows is not None and rows.maximum is not None:
-                elements[rows.node] = rows.maximum
-            elements[tree.phase == Phase.BACKWARD] = 0
-            return tree.inclusive_maximum(elements)
-
-        return self.profile.once((Places, "kernel"), compute)
 
 
 class Facts:
@@ -230,12 +209,6 @@ class Facts:
             (source_locations.operators(profile, names).mask() & profile.tree.below(mask)).sum()
         )
 
-    def _sites(self, classes: str) -> int:
-        """How many lines call such operators; layers of one class share their lines."""
-        nodes, tree = self.nodes(classes), self._places.profile.tree
-        pairs = np.stack([tree.frame[tree.parent[nodes]], tree.frame[nodes]])
-        return int(np.unique(pairs, axis=1).shape[1])
-
     def _largest(self, classes: str) -> int:
         return int(self._places.largest(backward=False)[self.nodes(classes)].max(initial=0))
 
@@ -246,32 +219,12 @@ class Facts:
     def _gradient(self, classes: str) -> int:
         return int(self._places.largest(backward=True)[self.nodes(classes)].max(initial=0))
 
-    def _sized(self, classes: str) -> int:
-        """How many of the first class have results as large as the largest of the second: ``a as b``."""
-        first, second = classes.split(" as ")
-        size = self._largest(second)
-        return int(
-            (self._places.largest(backward=False)[self.nodes(first)] == size).sum() if size else 0
-        )
-
     def _sized_input(self, classes: str) -> int:
         """How many of the first class have an input as large as the largest of the second."""
         first, second = classes.split(" as ")
         size = self._largest(second)
         inputs = self._places.largest(backward=True)[self.nodes(first)]
         return int((inputs == size).sum() if size else 0)
-
-    def _narrows(self, classes: str) -> int:
-        """How many of the first class make less of each element of the second's largest: ``a after b``."""
-        first, second = classes.split(" after ")
-        nodes, size = self.nodes(first), self._largest(second)
-        made, taken = (self._places.largest(backward=each)[nodes] for each in (False, True))
-        is_pointwise = self._places.kernel()[nodes] == 1
-        return int((is_pointwise & (taken == size) & (2 * made <= size)).sum() if size else 0)
-
-    def _program(self, classes: str) -> int:
-        """How often the functions of the program call such operators, together."""
-        return int(self._places.calls[self._places.mask(classes)].sum())
 
     def _kept(self, classes: str) -> int:
         """How many keep what they allocate in each step; memory tells these."""
@@ -283,23 +236,6 @@ class Facts:
         """How many operators layers and libraries call for the function."""
         outermost = _outermost(self._places.profile, self._all())
         return int((~self._places.own[outermost]).sum())
-
-    def _kernel(self, classes: str) -> int:
-        return int(self._places.kernel()[self.nodes(classes)].max(initial=0))
-
-    def _integers(self, classes: str) -> int:
-        return int(self._places.below(INTEGER_INPUTS.name)[self.nodes(classes)].sum())
-
-    def _floats(self, classes: str) -> int:
-        return int(self._places.below(FLOAT_INPUTS.name)[self.nodes(classes)].sum())
-
-    def _learned(self, classes: str) -> int:
-        """How many have a backward: their inputs are trained."""
-        tree = self._places.profile.tree
-        trained = self._places.profile.once(
-            (Places, "learned"), lambda: tree.at_or_above(tree.phase == Phase.BACKWARD)
-        )
-        return int(trained[self.nodes(classes)].sum())
 
     def _stranger(self, classes: str) -> int:
         """How many operators of the function, also those that layers call, are of no such class."""
@@ -315,18 +251,6 @@ class Facts:
         low, high = np.searchsorted(nodes[0], (self._function, self._function + 1))
         found: Ints = nodes[1][low:high]
         return found
-
-    def _runs(self, _: str) -> int:
-        """Steps of the program, or calls of its model; 1 if neither is known."""
-        profile = self._places.profile
-        return max(steps_or_passes(profile) or model_calls(profile), 1)
-
-    def _steps(self, _: str) -> int:
-        return steps_or_passes(self._places.profile)
-
-    def _backward(self, _: str) -> int:
-        """Whether the program trains: anything runs backward."""
-        return int((self._places.profile.tree.phase == Phase.BACKWARD).any())
 
 
 def allocations(profile: Profile) -> MetricRows | None:

@@ -15,6 +15,7 @@ import numpy as np
 from deepcontext.profiler.format.metric import SAMPLED_OPERATORS, SAMPLED_STEP
 from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.steps import step_count
 
 if TYPE_CHECKING:
@@ -66,22 +67,16 @@ def _last(profile: Profile, clock: str) -> int:
     return int(rows.maximum.max())
 
 
-def repeated(profile: Profile, is_user: Mask) -> Mask:
+def repeated(profile: Profile) -> Mask:
     """Return which nodes belong to lines that work repeatedly, shape (nodes,), bool.
 
     A node belongs to the line of user code at or above it.
-
-    Args:
-        profile: the profile.
-        is_user: `FrameTable.is_user_code`.
     """
-    tree = profile.tree
     clock = SAMPLED_STEP.name if has_steps(profile) else SAMPLED_OPERATORS.name
     rows = profile.metrics.get(clock)
     if rows is None or rows.minimum is None or rows.maximum is None:
-        return np.zeros(len(tree), np.bool_)
-    owner = tree.nearest(is_user[tree.frame])
-    line = np.where(owner == NO_NODE, -1, profile.frames.source_line()[tree.frame[owner]])
+        return np.zeros(len(profile.tree), np.bool_)
+    line = _lines(profile)
     groups = Groups.of(line[rows.node])
     lines, first, last = groups.key, groups.least(rows.minimum), groups.most(rows.maximum)
     count = groups.sums(rows.count.astype(np.int64))
@@ -120,19 +115,19 @@ def grows(profile: Profile, nodes: Ints) -> bool:
     return bool(mean - rows.total[others].sum() / (steps * reference) >= _LATER)
 
 
-def before_steps(profile: Profile, is_user: Mask) -> Mask:
-    """Return which nodes belong to lines that were only sampled before the first step, shape (nodes,).
-
-    Args:
-        profile: the profile.
-        is_user: `FrameTable.is_user_code`.
-    """
-    tree = profile.tree
+def before_steps(profile: Profile) -> Mask:
+    """Return which nodes belong to lines that were only sampled before the first step, shape (nodes,)."""
     rows = profile.metrics.get(SAMPLED_STEP.name)
     if rows is None or rows.maximum is None or not step_count(profile):
-        return np.zeros(len(tree), np.bool_)
-    owner = tree.nearest(is_user[tree.frame])
-    line = np.where(owner == NO_NODE, -1, profile.frames.source_line()[tree.frame[owner]])
+        return np.zeros(len(profile.tree), np.bool_)
+    line = _lines(profile)
     sampled = np.unique(line[rows.node])
     later = np.unique(line[rows.node[rows.maximum > 0]])
     return np.isin(line, np.setdiff1d(sampled, [-1, *later.tolist()]))
+
+
+def _lines(profile: Profile) -> Ints:
+    """Return a number for the line of user code that each node belongs to, -1 for none."""
+    owner = nearest_user(profile)
+    line = profile.frames.source_line()[profile.tree.frame[owner]]
+    return np.where(owner == NO_NODE, -1, line)

@@ -28,7 +28,7 @@ def steps_or_passes(profile: Profile) -> int:
     return max(steps, passes_from_scalars(profile))
 
 
-def dependent_runs(profile: Profile, is_user: source_locations.Mask) -> dict[tuple[str, str], int]:
+def dependent_runs(profile: Profile) -> dict[tuple[str, str], int]:
     """Return how often functions, by file and name, draw samples and read values.
 
     The next run of such a function may depend on the sample or the value of the run before.
@@ -37,5 +37,5 @@ def dependent_runs(profile: Profile, is_user: source_locations.Mask) -> dict[tup
         source_locations.operators(profile, catalogue.operators("draws")).mask()
         | asked_reads(profile).mask()
     )
-    found = source_locations.by_function(Query(profile, draws), HOST_TIME_NS.name, is_user=is_user)
+    found = source_locations.by_function(Query(profile, draws), HOST_TIME_NS.name)
     return {(each.frame.file, each.frame.name): each.count for each in found if each.frame}

@@ -317,28 +317,6 @@ def crowded_ns(profile: Profile) -> int:
     return computing - used if 0 < used * _MOST_WAITING < computing else 0
 
 
-def climb(profile: Profile, nodes: Ints, frames: Mask) -> Ints:
-    """Return for each node the nearest of itself and its ancestors whose frame is in `frames`.
-
-    Args:
-        profile: the profile.
-        nodes: start nodes, shape (n,).
-        frames: frames to stop at, shape (frames,).
-
-    Returns:
-        Node ids, shape (n,), `NO_NODE` where no such frame exists.
-    """
-    tree = profile.tree
-    at = nodes.astype(np.int64)
-    moving = np.flatnonzero(~frames[tree.frame[at]])
-    while len(moving):
-        above = tree.parent[at[moving]]
-        at[moving] = above
-        alive = above != NO_NODE
-        moving = moving[alive][~frames[tree.frame[above[alive]]]]
-    return at
-
-
 def owners(profile: Profile, nodes: Ints) -> Ints:
     """Return the place of each node: the nearest frame of user code at or above it, `NO_NODE` without one.
 
@@ -369,7 +347,7 @@ _PLACES: Final = (FrameKind.SCOPE, FrameKind.MODULE, FrameKind.PYTHON)
 
 
 def by_line(
-    query: Query, metric: str, least: float = 0, is_user: Mask | None = None
+    query: Query, metric: str, least: float = 0, owner: Ints | None = None
 ) -> list[Location]:
     """Group nodes by the line of user code above them, costliest first.
 
@@ -377,23 +355,26 @@ def by_line(
         query: the nodes; a node below another selected node counts as part of that node.
         metric: metric of the cost, with descendants.
         least: groups with a smaller cost, in the metric's unit, are left out.
-        is_user: `FrameTable.is_user_code`, if the caller has it already.
+        owner: what to take for the place of each node in place of `owners`, shape (nodes,).
     """
-    return _locations(query, metric, least, line_numbers(query.profile), is_user)
+    return _locations(query, metric, least, line_numbers(query.profile), owner)
 
 
 def by_function(
-    query: Query, metric: str, least: float = 0, is_user: Mask | None = None
+    query: Query, metric: str, least: float = 0, owner: Ints | None = None
 ) -> list[Location]:
     """Group nodes by the function of user code above them; see `by_line`."""
-    frames = query.profile.frames
+    return _locations(query, metric, least, function_numbers(query.profile), owner)
+
+
+def function_numbers(profile: Profile) -> Ints:
+    """Return a number from 1 for the file and name of each frame, shape (frames,)."""
 
     def compute() -> Ints:
-        function = (frames.file.astype(np.int64) << 32) | frames.name
+        function = (profile.frames.file.astype(np.int64) << 32) | profile.frames.name
         return np.asarray(1 + np.unique(function, return_inverse=True)[1])
 
-    number_of_frame = query.profile.once(by_function, compute)
-    return _locations(query, metric, least, number_of_frame, is_user)
+    return profile.once(function_numbers, compute)
 
 
 def line_numbers(profile: Profile) -> Ints:
@@ -408,13 +389,13 @@ def line_numbers(profile: Profile) -> Ints:
 
 
 def _locations(
-    query: Query, metric: str, least: float, number_of_frame: Ints, is_user: Mask | None
+    query: Query, metric: str, least: float, number_of_frame: Ints, owner: Ints | None
 ) -> list[Location]:
     profile = query.profile
     nodes = profile.tree.outermost(query.mask())
     if not len(nodes):
         return []
-    owner = owners(profile, nodes) if is_user is None else climb(profile, nodes, is_user)
+    owner = owners(profile, nodes) if owner is None else owner[nodes]
     key = np.where(owner == NO_NODE, 0, number_of_frame[profile.tree.frame[owner]])
     value = profile.inclusive(metric)[nodes]
     # Only the members of groups that are returned are sorted.
@@ -438,25 +419,7 @@ def _locations(
 
 def in_functions_of(profile: Profile, nodes: Ints) -> Mask:
     """Return which nodes belong to the functions of user code that `nodes` belong to, shape (nodes,)."""
-    if not len(nodes):
-        return np.zeros(len(profile.tree), np.bool_)
-    tree, frames = profile.tree, profile.frames
-    owner = nearest_user(profile)
-    function = (frames.file.astype(np.int64) << 32) | frames.name
-    of_node = np.where(owner == NO_NODE, -1, function[tree.frame[owner]])
-    return np.isin(of_node, of_node[nodes])
-
-
-def in_files(profile: Profile, accepts: Callable[[str], bool]) -> Mask:
-    """Return which nodes are Python frames of accepted files, with "/" as separator, shape (nodes,)."""
-    frames = profile.frames
-    files = [
-        number
-        for number in map(int, np.unique(frames.file))
-        if accepts(frames.strings[number].replace("\\", "/"))
-    ]
-    is_python = frames.kind == FrameKind.PYTHON
-    return np.asarray((np.isin(frames.file, files) & is_python)[profile.tree.frame])
+    return _in_same(profile, nodes, function_numbers(profile))
 
 
 def place_text(profile: Profile, node: int) -> str:
@@ -470,24 +433,20 @@ def frame_of(profile: Profile, node: int) -> Frame | None:
     return None if owner == NO_NODE else profile.frame(owner)
 
 
-def functions_like(profile: Profile, frame: Frame) -> Mask:
-    """Return which nodes are frames of a frame's function, at any of its lines, shape (nodes,)."""
-    frames = profile.frames
-    same = np.array(
-        [
-            frames.strings[int(name)] == frame.name and frames.strings[int(file)] == frame.file
-            for name, file in zip(frames.name.tolist(), frames.file.tolist(), strict=True)
-        ],
-        np.bool_,
-    )
-    return np.asarray((same & frames.is_user_code())[profile.tree.frame])
+def functions_like(profile: Profile, node: int) -> Mask:
+    """Return which nodes are frames of the user's function that a node is in, shape (nodes,)."""
+    number = function_numbers(profile)[profile.tree.frame]
+    return np.asarray(number == number[nearest_user(profile)[node]])
 
 
 def in_lines_of(profile: Profile, nodes: Ints) -> Mask:
     """Return which nodes belong to the lines of user code that `nodes` belong to, shape (nodes,)."""
+    return _in_same(profile, nodes, line_numbers(profile))
+
+
+def _in_same(profile: Profile, nodes: Ints, number_of_frame: Ints) -> Mask:
     owner = nearest_user(profile)
-    line = line_numbers(profile)
-    of_node = np.where(owner == NO_NODE, 0, line[profile.tree.frame[owner]])
+    of_node = np.where(owner == NO_NODE, 0, number_of_frame[profile.tree.frame[owner]])
     return np.asarray(np.isin(of_node, of_node[nodes]) & (of_node != 0))
 
 

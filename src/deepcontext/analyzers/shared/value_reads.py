@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers import catalogue
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import libraries, source_locations
 from deepcontext.analyzers.shared.called_operators import functions_of_nodes
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS
-from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
 
 # Library code that reads tensors on the CPU: samplers' indices, sizes of packed batches, optimizers'
@@ -27,22 +26,21 @@ if TYPE_CHECKING:
 _ON_CPU: Final = re.compile(r"/torch/(utils/data/|nn/utils/rnn\.py$|nn/modules/rnn\.py$|optim/)")
 
 
-def value_reads(profile: Profile, steps: int) -> Query:
+def value_reads(profile: Profile) -> Query:
     """Select the reads that block a program whose model is on a GPU.
 
     Left out are reads by operators of torch's C++ code, by code whose tensors stay on the CPU, and by
-    functions that run no part of a model or draw indices about once a step, because these may read an
-    index made on the CPU, for example for NumPy arrays or lists.
+    functions that run no part of a model.
     """
     asked = source_locations.apart(asked_reads(profile))
-    asked = source_locations.without(asked, Query(profile, _nodes_in(profile, _ON_CPU)))
+    on_cpu = libraries.frames(profile, _is_on_cpu)[profile.tree.frame]
+    asked = source_locations.without(asked, Query(profile, on_cpu))
     nodes = asked.nodes()
     if not len(nodes):
         return asked
     functions = functions_of_nodes(profile)
     mask = np.zeros(len(profile.tree), np.bool_)
     mask[nodes] = np.isin(functions[nodes], _computing(profile, functions))
-    mask[nodes] &= ~np.isin(functions[nodes], _drawing(profile, functions, steps))
     return Query(profile, mask)
 
 
@@ -69,15 +67,8 @@ def _within_operators(profile: Profile) -> source_locations.Mask:
     return np.asarray((profile.frames.kind == FrameKind.OPERATOR)[tree.frame[asker]])
 
 
-def _nodes_in(profile: Profile, files: re.Pattern[str]) -> source_locations.Mask:
-    """Return which nodes have a frame in a matching file, shape (nodes,)."""
-    frames = profile.frames
-    chosen = [
-        each
-        for each in map(int, np.unique(frames.file))
-        if files.search(frames.strings[each].replace("\\", "/"))
-    ]
-    return np.asarray(np.isin(frames.file, chosen)[profile.tree.frame])
+def _is_on_cpu(frame: Frame) -> bool:
+    return _ON_CPU.search(frame.file.replace("\\", "/")) is not None
 
 
 def _computing(profile: Profile, functions: source_locations.Ints) -> source_locations.Ints:
@@ -90,19 +81,3 @@ def _computing(profile: Profile, functions: source_locations.Ints) -> source_loc
     is_above = tree.at_or_above(modules | products)
     is_user = profile.is_user_code()[tree.frame]
     return np.unique(functions[is_user & (is_above | tree.below(modules))])
-
-
-def _drawing(
-    profile: Profile, functions: source_locations.Ints, steps: int
-) -> source_locations.Ints:
-    """Return the functions that draw random indices in half of the steps or more."""
-    if CALL_DURATION_NS.name not in profile.metrics:
-        return np.zeros(0, np.int64)
-    draws = source_locations.outermost(
-        source_locations.apart(
-            source_locations.operators(profile, catalogue.operators("makes_indices"))
-        )
-    ).nodes()
-    groups = Groups.of(functions[draws])
-    calls = groups.sums(profile.counts(CALL_DURATION_NS.name)[draws].astype(np.int64))
-    return np.asarray(groups.key[2 * calls >= steps])

@@ -159,8 +159,10 @@ def _judged(profile: Profile, finding: Finding, wait: WorkerWait, saved_ns: int)
 
 def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Finding:
     """Return a finding about a waiting loop with the line at which its workers spend most time."""
-    # A finding about more workers than cores has no time of waiting.
+    # A finding about more workers than cores has no time of waiting, and a line of the loop's own process
+    # (a sampler) is the reason already.
     is_wait = finding.evidence.get("worker_count") and "wait_ns" in finding.evidence
+    is_wait = is_wait and "line_ns" not in finding.evidence
     if not is_wait or not times.lines:
         return finding
     wait = wait_of(profile, times, int(finding.evidence["wait_ns"]))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _NOWHERE = Place("", "", 0)
 # Matrix products and convolutions, by JAX's names and the compiler's.
 _DENSE = frozenset({"dot_general", "conv_general_dilated", "dot", "convolution"})
-# By either's names, with hyphens.
-_UPDATES = ("dynamic-update-slice", "scatter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +73,6 @@ class Operation:
     def type(self) -> str:
         """Element type of the result, of the first part of a tuple; "" where not known."""
         return self.shape.lstrip("(").partition("[")[0]
-
-    @property
-    def updates_in_place(self) -> bool:
-        """Whether the operation changes a part of an array and keeps the rest."""
-        names = {self.opcode, *(each.primitive for each in self.members)}
-        return any(name.replace("_", "-").startswith(_UPDATES) for name in names)
 
     @property
     def is_dense(self) -> bool:
