@@ -95,7 +95,6 @@ nb::dict toDict(const Program &program) {
   out["arguments"] = program.arguments;
   out["argument_bytes"] = program.argument_bytes;
   out["output_bytes"] = program.output_bytes;
-  out["constant_bytes"] = program.constant_bytes;
   out["aliased_outputs"] = program.aliased_outputs;
   out["has_operations"] = program.has_operations;
   nb::list operations;

@@ -81,11 +81,6 @@ public:
       program_.has_loops |= std::any_of(
           computation.instructions.begin(), computation.instructions.end(),
           [](const HloInstruction &instruction) { return instruction.opcode == "while"; });
-      for (const HloInstruction &instruction : computation.instructions) {
-        if (instruction.opcode == "constant") {
-          program_.constant_bytes += instruction.shape.sizeBytes();
-        }
-      }
     }
     const HloComputation *entry = module_.find(module_.entry);
     for (const HloInstruction &instruction : entry->instructions) {

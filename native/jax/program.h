@@ -78,7 +78,6 @@ struct Program {
   uint64_t arguments = 0; // arrays that a call passes: the leaves of all arguments
   uint64_t argument_bytes = 0;
   uint64_t output_bytes = 0;
-  uint64_t constant_bytes = 0; // of values that are a part of the program
   uint64_t aliased_outputs = 0;
   bool has_loops = false;     // how many operations a run has is not known
   uint64_t devices = 1;       // of this process that a launch runs it on

@@ -7,7 +7,6 @@
 #include "core/recorder.h"
 #include "torch/ignored_targets.h"
 #include "torch/inputs.h"
-#include "torch/kernel_elements.h"
 #include "torch/library.h"
 
 namespace deepcontext::torch {
@@ -58,17 +57,6 @@ struct Types {
   bool isFloat() const { return has_double || isNarrow(); }
 };
 
-/// Whether an operator runs inside a node of a backward. PyTorch switches gradients off there, and
-/// shows no number of the next autograd node, unless the backward itself is to be differentiated.
-bool isInBackward(const Node *node) {
-  for (node = node->parent; node && node->kind == FrameKind::kOperator; node = node->parent) {
-    if (node->hasFlag(kFlagBackward)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 } // namespace
 
 void TypeWindows::begin(const abi::RecordFunctionLayout &layout) {
@@ -76,13 +64,12 @@ void TypeWindows::begin(const abi::RecordFunctionLayout &layout) {
       "float_input_count",    "float64_input_count",   "float16_input_count",
       "bfloat16_input_count", "widened_input_count",   "integer_input_count",
       "loss_target_count",    "ignored_target_count",  "comparison_window_count",
-      "repeated_input_count", "kernel_elements_count", "second_graph_count"};
+      "repeated_input_count"};
   if (inputs_offset_ != layout.inputs) { // once: a late call of an earlier window may read these
     for (int i = 0; i < kMetrics; ++i) {
       metrics_[i] = MetricRegistry::instance().id(kNames[i]);
     }
     inputs_offset_ = layout.inputs;
-    sequence_offset_ = layout.sequence;
   }
   std::lock_guard<Mutex> lock(mutex_);
   closeLocked(ticks()); // a forked child has its parent's window
@@ -181,7 +168,6 @@ void TypeWindows::note(const void *record_function) {
   using Answer = RepeatedInputs::Answer;
   Answer answer = repeated_.compare(level->node, name, record_function, inputs_offset_);
   uint64_t window = window_.load(std::memory_order_relaxed);
-  auto sequence = abi::readAt<int64_t>(record_function, sequence_offset_);
   const uint64_t counted[kMetrics] = {types.isFloat(),
                                       types.has_double,
                                       types.has_half,
@@ -191,9 +177,7 @@ void TypeWindows::note(const void *record_function) {
                                       labels.targets,
                                       labels.ignored,
                                       answer != Answer::kUnknown ? window : 0,
-                                      answer == Answer::kSame,
-                                      kernelElements(name, record_function, inputs_offset_),
-                                      isInBackward(level->node) && sequence >= 0};
+                                      answer == Answer::kSame};
   for (int i = 0; i < kMetrics; ++i) {
     if (counted[i] > 0) {
       recorder->tree.metric(level->node, metrics_[i]).add(counted[i]);

@@ -193,7 +193,6 @@ EXEMPT = {
     "torch/collectives.cpp:kMost": "of the encoding of a share",
     "torch/collectives.h:kMostGroups": "calls in further groups are counted as unknown",
     "torch/ignored_targets.h:kMostLooks": _SAMPLE,
-    "torch/kernel_elements.h:kMostDimensions": "PyTorch has no convolution of more dimensions",
     "torch/param_comms.cpp:kMostNameBytes": "names of PyTorch's own, of at most 30 bytes",
     "torch/param_comms.cpp:kMostGroupBytes": "names of groups that PyTorch makes, of at most 64 bytes",
     "torch/repeated_inputs.cpp:kMostDimensions": "a call with such an input is compared with no other",

@@ -169,27 +169,3 @@ def test_operators_of_models_are_compared(record: Any) -> None:
         assert compared(recording, f"aten::{name}") == (2, 2), name
 
 
-def test_sizes_of_kernels_are_noted(record: Any) -> None:
-    long, pictures = torch.nn.Conv1d(1, 1, 700), torch.nn.Conv2d(1, 1, (3, 9))
-
-    def work() -> None:
-        open_window()
-        long(torch.randn(1, 1, 900))
-        pictures(torch.randn(1, 1, 20, 20))
-
-    recording = recorded(record, work, "aten::convolution", 2)
-    rows = recording.profile.metrics["kernel_elements_count"]
-    assert rows.count.tolist() == [1, 1]
-    assert sorted(rows.maximum.tolist()) == [27, 700]
-
-
-@pytest.mark.parametrize("is_kept", [True, False])
-def test_a_backward_that_builds_a_graph_is_noted(record: Any, *, is_kept: bool) -> None:
-    values = torch.randn(8, 8, requires_grad=True)
-
-    def work() -> None:
-        open_window()
-        torch.autograd.grad(values.sin().sum(), values, create_graph=is_kept)
-
-    recording = recorded(record, work, "aten::cos", 1)
-    assert (count_of(recording, "second_graph_count", "aten::cos") > 0) is is_kept

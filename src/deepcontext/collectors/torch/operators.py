@@ -26,10 +26,8 @@ from deepcontext.profiler.format.metric import (
     GC_TIME_NS,
     IGNORED_TARGETS,
     INPUT_TYPES,
-    KERNEL_ELEMENTS,
     LOSS_TARGETS,
     REPEATED_INPUTS,
-    SECOND_GRAPH,
     Aggregation,
     MetricDescriptor,
 )
@@ -130,8 +128,6 @@ class TorchOperators:
         IGNORED_TARGETS,
         COMPARISON_WINDOW,
         REPEATED_INPUTS,
-        SECOND_GRAPH,
-        KERNEL_ELEMENTS,
     )
 
     def __init__(self) -> None:

@@ -214,19 +214,6 @@ REPEATED_INPUTS = MetricDescriptor(
     Aggregation.PROPERTY,
     "of the calls whose inputs were compared, those that had the inputs of an earlier call",
 )
-SECOND_GRAPH = MetricDescriptor(
-    "second_graph_count",
-    "count",
-    Aggregation.PROPERTY,
-    "operators of a backward that ran with gradients enabled (create_graph=True), in short windows",
-)
-KERNEL_ELEMENTS = MetricDescriptor(
-    "kernel_elements_count",
-    "count",
-    Aggregation.PROPERTY,
-    "elements of a convolution's kernel for each pair of channels (9 for 3 x 3), one value for each call in "
-    "a short window",
-)
 FLOPS = MetricDescriptor(
     "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
 )
