@@ -210,4 +210,4 @@ def test_severity_follows_the_share() -> None:
 
 def test_built_in_analyzers_are_silent_on_random_profiles() -> None:
     assert run_analyzers(random_profile(20_000)) == ()
-    assert len(ALL) == 23
+    assert len(ALL) == 21
