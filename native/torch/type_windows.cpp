@@ -60,11 +60,11 @@ struct Types {
 } // namespace
 
 void TypeWindows::begin(const abi::RecordFunctionLayout &layout) {
-  constexpr const char *kNames[kMetrics] = {
-      "float_input_count",    "float64_input_count",   "float16_input_count",
-      "bfloat16_input_count", "widened_input_count",   "integer_input_count",
-      "loss_target_count",    "ignored_target_count",  "comparison_window_count",
-      "repeated_input_count"};
+  constexpr const char *kNames[kMetrics] = {"float_input_count",       "float64_input_count",
+                                            "float16_input_count",     "bfloat16_input_count",
+                                            "widened_input_count",     "integer_input_count",
+                                            "loss_target_count",       "ignored_target_count",
+                                            "comparison_window_count", "repeated_input_count"};
   if (inputs_offset_ != layout.inputs) { // once: a late call of an earlier window may read these
     for (int i = 0; i < kMetrics; ++i) {
       metrics_[i] = MetricRegistry::instance().id(kNames[i]);

@@ -167,5 +167,3 @@ def test_operators_of_models_are_compared(record: Any) -> None:
     recording = recorded(record, work, "aten::scaled_dot_product_attention", 3)
     for name in ("linear", "convolution", "scaled_dot_product_attention"):
         assert compared(recording, f"aten::{name}") == (2, 2), name
-
-
