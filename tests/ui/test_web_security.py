@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -201,3 +202,35 @@ def test_tokens_differ_and_are_long() -> None:
 def test_an_overlong_address_is_refused(client: FlaskClient) -> None:
     response = client.get(f"/right-token/api/text?path={'x' * 9000}")
     assert response.status_code == 414
+
+
+def test_a_file_that_is_sent_is_opened_under_its_own_name(
+    client: FlaskClient, training_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    content = (training_folder / "train.dcprof").read_bytes()
+    answer = client.post("/right-token/api/open?name=../../a.dcprof", data=content)
+    assert (answer.status_code, answer.get_json()) == (200, {"file": 1})
+    about = client.get("/right-token/api/about").get_json()
+    assert [each["name"] for each in about["profiles"]] == ["train.dcprof", "a.dcprof"]
+    assert about["compared"] == 2
+    assert client.get("/right-token/api/columns?file=1").status_code == 200
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"DEEPCTX" + b"\0" * 50])
+def test_a_file_that_cannot_be_read_opens_nothing(client: FlaskClient, content: bytes) -> None:
+    answer = client.post("/right-token/api/open?name=%00a.txt", data=content)
+    assert answer.status_code == 400
+    assert "'a.txt'" in answer.get_json()["error"]
+    assert len(client.get("/right-token/api/about").get_json()["profiles"]) == 1
+
+
+def test_only_the_page_itself_may_send_files(client: FlaskClient) -> None:
+    for token, headers in (("wrong", {}), ("right-token", {"Sec-Fetch-Site": "cross-site"})):
+        assert client.post(f"/{token}/api/open", data=b"x", headers=headers).status_code == 403
+    for method in (client.get, client.put):
+        assert method("/right-token/api/open").status_code == 405
+    assert client.post("/right-token/api/about").status_code == 405

@@ -15,6 +15,11 @@ export interface ErrorAnswer {
   error: string;
 }
 
+/** The index of the profile that was sent. */
+export interface OpenedAnswer {
+  file: number;
+}
+
 /** What one collector did; see `CollectorReport`. */
 export interface CollectorAnswer {
   name: string;

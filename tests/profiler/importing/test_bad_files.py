@@ -143,6 +143,12 @@ def test_overlapping_events_repeated_ids_and_many_threads(tmp_path: Path) -> Non
     assert len(profile.lanes(profile.exemplars[0])) == 1000 + 1
 
 
+def test_more_threads_than_any_program_has(tmp_path: Path) -> None:
+    events = [OP | {"tid": n} for n in range(100_001)]
+    refused = refusal(tmp_path / "trace.json", json.dumps(events).encode())
+    assert "events of more than 100,000 threads" in refused
+
+
 @pytest.mark.parametrize("command", ["report", "analyze", "explain", "import", "view"])
 def test_commands_end_with_code_5_and_write_nothing(
     command: str,

@@ -20,6 +20,13 @@ class ErrorAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenedAnswer:
+    """The index of the profile that was sent."""
+
+    file: int
+
+
+@dataclass(frozen=True, slots=True)
 class CollectorAnswer:
     """What one collector did; see `CollectorReport`."""
 

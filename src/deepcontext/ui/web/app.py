@@ -1,7 +1,7 @@
 """The Flask application: routes, status codes, caching. Other modules compute the answers.
 
-Invariant: every answer is a function of the files and the address; the server keeps no state about
-its clients.
+Invariant: every answer is a function of the open profiles and the address; the server keeps no state about
+its clients, and only a file that is dropped on the page changes which profiles are open.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from werkzeug.exceptions import HTTPException
 import deepcontext
 from deepcontext.errors import DeepContextError, UserError
 from deepcontext.ui.web.about import about
-from deepcontext.ui.web.answers import ErrorAnswer
+from deepcontext.ui.web.answers import ErrorAnswer, OpenedAnswer
 from deepcontext.ui.web.ask import QUESTIONS, file_of
 from deepcontext.ui.web.guard import Guard, protect
 from deepcontext.ui.web.json_text import to_json
-from deepcontext.ui.web.open_profiles import ChangedFileError, GoneFileError
+from deepcontext.ui.web.open_profiles import ChangedFileError, GoneFileError, OpenProfile
 from deepcontext.ui.web.source_text import NO_TEXT
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def create_app(profiles: OpenProfiles, settings: ViewSettings) -> Flask:
     questions = {"about": lambda profiles, _: about(profiles, notices), **QUESTIONS}
     for name, ask in questions.items():
         app.add_url_rule(f"/<token>/api/{name}", name, _endpoint(profiles, name, ask))
+    app.add_url_rule("/<token>/api/open", "open", _opening(profiles), methods=["POST"])
     return app
 
 
@@ -132,6 +133,14 @@ def _endpoint(profiles: OpenProfiles, name: str, ask: Ask) -> Callable[..., Resp
         return _cached(response, response.get_data(), tag)
 
     return answer
+
+
+def _opening(profiles: OpenProfiles) -> Callable[..., Response]:
+    def opened(token: str) -> Response:  # noqa: ARG001  checked before any route runs
+        read = OpenProfile.of_stream(request.stream, request.args.get("name", ""))
+        return _json(OpenedAnswer(profiles.add(read)), HTTPStatus.OK)
+
+    return opened
 
 
 def _tag(profiles: OpenProfiles) -> str:
@@ -187,6 +196,6 @@ def _on_http_error(error: HTTPException) -> Response:
     status = HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
     messages = {
         HTTPStatus.NOT_FOUND: "there is nothing at this address",
-        HTTPStatus.METHOD_NOT_ALLOWED: "this address only accepts GET",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"this address does not accept {request.method}",
     }
     return _error(messages.get(status, error.description or status.phrase), status)

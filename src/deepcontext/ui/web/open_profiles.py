@@ -7,13 +7,15 @@ or disappeared, the answer is an error.
 from __future__ import annotations
 
 import hashlib
+import shutil
+import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from deepcontext.errors import DeepContextError, QueryError
+from deepcontext.errors import DeepContextError, QueryError, UserError
 from deepcontext.profiler.importing.opening import load
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.basis import basis_of
@@ -21,10 +23,12 @@ from deepcontext.profiler.summaries.basis import basis_of
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Hashable, Sequence
+    from typing import IO
 
     from deepcontext.ui.web.answers import JobAnswer
 
 _ANSWERS_KEPT: Final = 12
+_COPIED_AT_ONCE: Final = 1 << 20
 _MADE_KEPT: Final = 16
 # Profiles that the page compares: their table has 15 columns of numbers, and eight profiles of
 # 1,000,000 nodes each take 1.1 GB of memory, or 2.3 GB if they share no call path.
@@ -71,6 +75,29 @@ class OpenProfile:
         stamp = _stamp(path) if path.exists() else (0, 0)
         profile = load(path)
         return cls(profile, path.name, _version_of(path), path, stamp)
+
+    @classmethod
+    def of_stream(cls, content: IO[bytes], name: str) -> OpenProfile:
+        """Read what somebody sends; nothing of it stays on the disk.
+
+        Raises:
+            UserError: it cannot be read, or there is no room for it.
+        """
+        name = Path(name.replace("\0", "")).name or "unnamed"
+        with tempfile.TemporaryDirectory(prefix="deepcontext-") as folder:
+            # Formats are recognised by content.
+            path = Path(folder) / "file"
+            try:
+                with path.open("wb") as file:
+                    shutil.copyfileobj(content, file, _COPIED_AT_ONCE)
+                return replace(cls.read(path), name=name, path=None)
+            except DeepContextError as error:
+                raise UserError(str(error).replace(str(path), name)) from error
+            except OSError as error:
+                raise UserError(
+                    f"cannot keep '{name}' in '{tempfile.gettempdir()}' to read it: {error.strerror}; name it on "
+                    "the command line: deepcontext view FILE"
+                ) from error
 
     @classmethod
     def of_memory(cls, profile: Profile, name: str) -> OpenProfile:
@@ -127,11 +154,8 @@ class OpenProfiles:
         self.jobs = tuple(jobs)
         self.compared = min(compared, len(profiles), MOST_COMPARED)
         self._part_of = part_of
-        self._profiles = [self._shown(each) for each in profiles]
-        opened = [each for each in self._profiles[: self.compared] if isinstance(each, OpenProfile)]
-        if len({basis_of(each.profile).part for each in opened}) > 1:
-            self._part_of = Profile.undivided
-            self._profiles = [self._shown(each) for each in profiles]
+        self._given = list(profiles)
+        self._profiles = self._all_shown()
         self._made: OrderedDict[int, OpenProfile] = OrderedDict()
         # Versions that the page has seen of profiles on demand, which may have been dropped since.
         self._versions: dict[int, str] = {}
@@ -168,7 +192,8 @@ class OpenProfiles:
             for index, opened in enumerate(self._profiles):
                 if isinstance(opened, OpenProfile) and not self._is_current(opened):
                     read = OpenProfile.read(opened.path or Path())
-                    self._profiles[index] = self._shown(replace(read, name=opened.name))
+                    self._given[index] = replace(read, name=opened.name)
+                    self._profiles[index] = self._shown(self._given[index])
                     self._kept.clear()
             # Whether a profile made of several files is current could only be seen from these
             # files.
@@ -206,6 +231,24 @@ class OpenProfiles:
             while len(self._made) > _MADE_KEPT:
                 self._made.popitem(last=False)
             return self._made[index]
+
+    def add(self, opened: OpenProfile) -> int:
+        """Open one more profile, and return its index; it is compared if all are and few enough."""
+        with self._lock:
+            self._given.append(opened)
+            if self.compared == len(self._profiles) < MOST_COMPARED:
+                self.compared += 1
+            self._profiles = self._all_shown()
+            self._kept.clear()
+            return len(self._profiles) - 1
+
+    def _all_shown(self) -> list[OpenProfile | Deferred]:
+        shown = [self._shown(each) for each in self._given]
+        opened = [each for each in shown[: self.compared] if isinstance(each, OpenProfile)]
+        if len({basis_of(each.profile).part for each in opened}) > 1:
+            self._part_of = Profile.undivided
+            shown = [self._shown(each) for each in self._given]
+        return shown
 
     def _shown(self, entry: Entry) -> Entry:
         if isinstance(entry, Deferred):

@@ -27,9 +27,12 @@ from deepcontext.profiler.importing.reader import Contents
 from deepcontext.profiler.importing.tree_builder import TreeBuilder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from deepcontext.profiler.importing.device_events import Said
+    from deepcontext.profiler.importing.kineto.event_stream import Event
     from deepcontext.profiler.importing.kineto.measures import HostTimes
     from deepcontext.profiler.importing.kineto.nesting import Events, Nested
     from deepcontext.profiler.importing.source_file import SourceFile
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _FOREVER: Final = 2**62
+# Each needs memory and time of its own, whatever it did.
+_MOST_THREADS: Final = 100_000
 
 
 def contents_of(file: SourceFile) -> Contents:
@@ -47,7 +52,7 @@ def contents_of(file: SourceFile) -> Contents:
     """
     stream = EventStream(file.chunks(), file.path)
     columns = Columns()
-    columns.read(stream)
+    columns.read(_of_few_threads(stream, columns))
     columns.counts["unknown"] += stream.odd
     if not columns.threads and not len(columns.device):
         raise ProfileDataError(
@@ -55,6 +60,13 @@ def contents_of(file: SourceFile) -> Contents:
             "function, a kernel or a copy; name a trace of torch.profiler"
         )
     return contents_from(columns, stream.facts, said_of(columns, stream.facts))
+
+
+def _of_few_threads(stream: EventStream, columns: Columns) -> Iterator[list[Event]]:
+    for batch in stream:
+        yield batch
+        if len(columns.threads) > _MOST_THREADS:
+            raise stream.wrong(f"events of more than {_MOST_THREADS:,} threads, and no program has as many")
 
 
 def contents_from(columns: Columns, facts: dict[str, object], said: Said) -> Contents:

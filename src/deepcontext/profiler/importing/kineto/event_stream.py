@@ -111,14 +111,14 @@ class EventStream:
             yield from self._list(is_top=True)
             return
         if first != b"{":
-            raise self._wrong("neither a JSON object nor a JSON list")
+            raise self.wrong("neither a JSON object nor a JSON list")
         self._at += 1
         while (character := self._next_character()) != b"}":
             if character == b",":
                 self._at += 1
                 continue
             if character != b'"':
-                raise self._wrong("expected a key of the outermost object")
+                raise self.wrong("expected a key of the outermost object")
             key = self._key()
             if key == "traceEvents" and self._next_character() == b"[":
                 self._at += 1
@@ -132,7 +132,7 @@ class EventStream:
     def _key(self) -> str:
         key = self._lenient(self._value())
         if self._next_character() != b":":
-            raise self._wrong("expected ':' after a key")
+            raise self.wrong("expected ':' after a key")
         self._at += 1
         return str(key)
 
@@ -185,7 +185,7 @@ class EventStream:
                 raise self._cut_off("inside an event")
             end = self._end_of_value(self._at)
         if end == self._at:
-            raise self._wrong("expected an event")
+            raise self.wrong("expected an event")
         last = end
         while last - self._at < _BATCH_BYTES:
             place = last
@@ -265,7 +265,7 @@ class EventStream:
         """Read on; False at the end of the file."""
         have = len(self._text) - self._at
         if have > _LARGEST_VALUE_BYTES:
-            raise self._wrong(
+            raise self.wrong(
                 f"one value is larger than {_LARGEST_VALUE_BYTES >> 20} MiB, and no event is"
             )
         self._fill(max(2 * have, _BATCH_BYTES))
@@ -279,9 +279,10 @@ class EventStream:
             )
         except (ValueError, RecursionError) as error:
             reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise self._wrong(f"damaged JSON ({reason})") from error
+            raise self.wrong(f"damaged JSON ({reason})") from error
 
-    def _wrong(self, what: str) -> ProfileDataError:
+    def wrong(self, what: str) -> ProfileDataError:
+        """Return the error that says what is wrong, and where."""
         return ProfileDataError(
             f"cannot read '{self._path}': {what}, at byte {self._before + self._at:,} of the content; export "
             "the trace again"
