@@ -88,7 +88,8 @@ class WindowPolicy:
     def found_program(self, moment: Moment, loops: int) -> None:
         """Grant time for the first run of a new program; `loops` of all have an unknown number of events."""
         self._last_program = moment.now
-        if loops > self._loops and not self._exact:
+        if not self._exact:
+            # Windows became longer for small programs; of this one they might hold a hundred runs.
             self.length_s = min(self.length_s, _USUAL_S)
         self._loops = loops
         unused_s = self.allowance_s(moment) - self.charged_s
