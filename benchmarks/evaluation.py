@@ -53,6 +53,7 @@ WORKLOADS = {
 STEPS = {"torch": 60, "jax": 150}
 NAMES = {"torch": "PyTorch", "jax": "JAX"}
 PLAIN, AGAIN = "plain", "plain, again"
+_TRIES = 2  # of a run
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class Results:
 
     about: dict[str, object] = field(default_factory=dict)
     runs: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
+    failed: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path) -> Results:
@@ -158,7 +160,8 @@ class Results:
             for program, modes in self.runs.items()
         ]
         runs = ",\n".join(programs)
-        text = f'{{"about": {json.dumps(self.about, indent=1)},\n "runs": {{\n{runs}}}}}\n'
+        about, failed = json.dumps(self.about, indent=1), json.dumps(self.failed)
+        text = f'{{"about": {about},\n "failed": {failed},\n "runs": {{\n{runs}}}}}\n'
         path.write_text(text, encoding="utf-8")
 
     def add(self, program: str, mode: str, figures: Mapping[str, float]) -> None:
@@ -173,6 +176,10 @@ class Results:
             return []
         pairs = zip(modes[mode][figure], modes[PLAIN][figure], strict=False)
         return [one / other for one, other in pairs]
+
+
+class FailedRunError(Exception):
+    """A program did not end well; with its standard error."""
 
 
 def run(workload: str, framework: str, mode: Mode, size: str) -> dict[str, float]:
@@ -191,7 +198,9 @@ def run(workload: str, framework: str, mode: Mode, size: str) -> dict[str, float
         ended = time.monotonic()
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            raise SystemExit(f"{' '.join(command)} ended with {status}:\n{said.decode()[-3000:]}")
+            raise FailedRunError(
+                f"{' '.join(command)} ended with {status}:\n{said.decode()[-3000:]}"
+            )
         found = json.loads((folder / "times.json").read_text("utf-8"))
         times, steps = found["times"], found["steps_ns"]
         stopped = times.get("written", ended) - times["end"]
@@ -210,6 +219,25 @@ def run(workload: str, framework: str, mode: Mode, size: str) -> dict[str, float
             subprocess.run([*mode.look, str(result)], stdout=subprocess.DEVNULL, check=True)
             figures["look_s"] = stopped + time.monotonic() - begun
         return figures
+
+
+def run_again(
+    results: Results, name: str, workload: str, framework: str, mode: Mode, size: str
+) -> dict[str, float]:
+    """Return the figures of the first run that ends well, of two, and {} without one.
+
+    Runs under a foreign profiler may fail, and are counted.
+    """
+    for _ in range(_TRIES):
+        try:
+            return run(workload, framework, mode, size)
+        except FailedRunError as error:
+            if name in _COMMON:
+                raise
+            print(error, file=sys.stderr, flush=True)
+            failed = results.failed.setdefault(f"{workload} {framework}", {})
+            failed[name] = failed.get(name, 0) + 1
+    return {}
 
 
 def attribution(workload: str, framework: str, size: str) -> dict[str, float]:
@@ -244,11 +272,15 @@ def _has(distribution: str) -> bool:
 def measure(programs: Sequence[tuple[str, str]], rounds: int, size: str, path: Path) -> None:
     """Measure programs, replacing their older figures; the file is written after each."""
     results = Results.load(path)
-    results.about.update(about(size))
+    known = results.about
+    results.about = known | about(size)
+    if known.get("commit") == results.about["commit"]:
+        results.about["begun"] = known["begun"]
     loads = []
     for workload, framework in programs:
         program = f"{workload} {framework}"
         results.runs[program] = {}
+        results.failed.pop(program, None)
         results.add(program, "attribution", attribution(workload, framework, size))
         for turn in range(rounds):
             loads.append(os.getloadavg()[0])
@@ -259,7 +291,8 @@ def measure(programs: Sequence[tuple[str, str]], rounds: int, size: str, path: P
             ]
             random.shuffle(modes)
             for name, mode in modes:
-                results.add(program, name, run(workload, framework, mode, size))
+                figures = run_again(results, name, workload, framework, mode, size)
+                results.add(program, name, figures)
         print(program, file=sys.stderr, flush=True)
         is_busy = bool(loads) and max(loads) > 2 * len(os.sched_getaffinity(0))
         results.about["others"] = OTHERS if is_busy else ""
@@ -413,6 +446,14 @@ def write_page(results: Results) -> None:
         "{machine}, {versions}. Size *{size}*, commit {commit}, {begun} to {ended}; load of the machine "
         "before the rounds, the benchmark's own included: {load}.{others}\n".format(**results.about)
     )
+    for program, modes in results.failed.items():
+        for mode, count in modes.items():
+            workload, framework = program.split()
+            runs = count + len(results.runs[program].get(mode, {}).get("step_s", []))
+            name = f"{WORKLOADS[workload]} in {NAMES[framework]}"
+            head += (
+                f"\n{mode} failed with {name} {count} of {runs} times; these runs are left out.\n"
+            )
     text = PAGE.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from deepcontext.analyzers import Finding, Gain, Severity
 from deepcontext.analyzers.verification import ELAPSED, Verdict, verify
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_READY_TIME_NS, SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -81,3 +85,17 @@ def test_a_finding_without_a_measured_range_has_no_verdict(make_profile: MakePro
         (profile(make_profile, 10.0), [finding(None, None)]), (profile(make_profile, 5.0), [])
     )
     assert [each.verdict for each in found.savings] == [Verdict.UNKNOWN]
+
+
+def test_what_was_not_saved_on_a_busy_machine_is_uncertain(make_profile: MakeProfile) -> None:
+    promised = finding(2 * SECOND, 4 * SECOND)
+    after = profile(make_profile, 9.5)
+    node, count = np.array([1], np.uint32), np.ones(1, np.uint64)
+    waits = {
+        each.name: MetricRows(each, node, count, np.array([seconds * SECOND]))
+        for each, seconds in ((SAMPLED_WAIT_TIME_NS, 9), (SAMPLED_READY_TIME_NS, 3))
+    }
+    after = dataclasses.replace(after, metrics={**after.stored_metrics(), **waits})
+    found = verify((profile(make_profile, 10.0), [promised]), (after, []))
+    assert [each.verdict for each in found.savings] == [Verdict.UNCERTAIN]
+    assert found.holds

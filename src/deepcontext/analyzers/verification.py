@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers.experiment import user_frame
 from deepcontext.analyzers.weight import TIMES
 from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.basis import Part, basis_of, comparable
 from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_count
+from deepcontext.profiler.summaries.verdict import busy_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,7 @@ class Verdict(enum.StrEnum):
     INSIDE = "inside"
     BELOW = "below"
     ABOVE = "above"
+    UNCERTAIN = "uncertain"  # below, and other work had the processors meanwhile
     UNKNOWN = "unknown"  # no finding that is gone had an expected gain
 
 
@@ -134,10 +137,15 @@ def _saving(before: Profile, after: Profile, gone: Sequence[Finding], metric: st
         and _cost(each) == metric
         and not (is_steady and each.part is Part.SETUP and metric == ELAPSED)
     ]
+    verdict = Verdict.UNKNOWN
     is_known = bool(promised) and all(gain.low is not None for gain, _ in promised)
     each_ns = whole / counts[0]
     low = sum((gain.low or 0) / number for gain, number in promised) / each_ns
     high = min(sum((gain.high or 0) / number for gain, number in promised) / each_ns, 1.0)
+    if is_known:
+        verdict = _verdict(share, low, high)
+    if verdict is Verdict.BELOW and metric == ELAPSED and (_is_busy(before) or _is_busy(after)):
+        verdict = Verdict.UNCERTAIN
     return Saving(
         metric=metric,
         per=per,
@@ -146,7 +154,7 @@ def _saving(before: Profile, after: Profile, gone: Sequence[Finding], metric: st
         share=share,
         low=low,
         high=high,
-        verdict=_verdict(share, low, high) if is_known else Verdict.UNKNOWN,
+        verdict=verdict,
     )
 
 
@@ -155,6 +163,10 @@ def _total(profile: Profile, metric: str) -> int:
         return total(profile, metric)
     time = setup_time(profile)
     return time.working_ns if time is not None else profile.run.wall_ns
+
+
+def _is_busy(profile: Profile) -> bool:
+    return busy_machine(account(profile)) > 0
 
 
 def _verdict(share: float, low: float, high: float) -> Verdict:

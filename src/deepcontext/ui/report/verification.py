@@ -23,6 +23,7 @@ _VERDICTS: Final = {
     Verdict.INSIDE: "as expected",
     Verdict.BELOW: "less than expected",
     Verdict.ABOVE: "more than expected",
+    Verdict.UNCERTAIN: "less than expected, but this machine was busy: repeat both runs",
     Verdict.UNKNOWN: "no gain was expected of the findings that are gone",
 }
 

@@ -95,8 +95,8 @@ class OpenProfile:
                 raise UserError(str(error).replace(str(path), name)) from error
             except OSError as error:
                 raise UserError(
-                    f"cannot keep '{name}' in '{tempfile.gettempdir()}' to read it: {error.strerror}; name it on "
-                    "the command line: deepcontext view FILE"
+                    f"cannot keep '{name}' in '{tempfile.gettempdir()}' to read it: {error.strerror}; "
+                    "name it on the command line: deepcontext view FILE"
                 ) from error
 
     @classmethod

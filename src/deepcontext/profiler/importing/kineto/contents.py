@@ -66,7 +66,9 @@ def _of_few_threads(stream: EventStream, columns: Columns) -> Iterator[list[Even
     for batch in stream:
         yield batch
         if len(columns.threads) > _MOST_THREADS:
-            raise stream.wrong(f"events of more than {_MOST_THREADS:,} threads, and no program has as many")
+            raise stream.wrong(
+                f"events of more than {_MOST_THREADS:,} threads, and no program has as many"
+            )
 
 
 def contents_from(columns: Columns, facts: dict[str, object], said: Said) -> Contents:
