@@ -1,7 +1,12 @@
-"""Time and memory to read a trace of torch.profiler, by size; beside `json.load`, which only decodes it."""
+"""Time and memory to read a trace of torch.profiler, by size.
+
+Beside `json.load`, which only decodes it, and Holistic Trace Analysis (`pip install HolisticTraceAnalysis`),
+which makes a table of events.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -18,11 +23,13 @@ if TYPE_CHECKING:
 
 # Of the content; the files are not compressed. Larger ones are named as arguments: 2,000 takes minutes.
 SIZES_MB = (60, 250)
-# `json.load` needs eight times the size.
-LARGEST_FOR_JSON_MB = 250
+# `json.load` needs eight times the size, and HTA decodes with it.
+LARGEST_FOR_OTHERS_MB = 1000
 PID, ENGINE = 100, 101
 _READ = "from deepcontext.profiler.importing.opening import load; load(sys.argv[1])"
 _JSON = "import json; json.load(open(sys.argv[1]))"
+# Holistic Trace Analysis, to its table of events.
+_HTA = "from hta.common.trace import parse_trace_file; parse_trace_file(sys.argv[1])"
 
 
 def step(number: int) -> Iterator[Event]:
@@ -124,7 +131,7 @@ def run(code: str, path: Path) -> tuple[float, float]:
     done = subprocess.run(
         [sys.executable, "-c", child, str(path)], stdout=subprocess.PIPE, check=True
     )
-    seconds, kib = done.stdout.split()
+    seconds, kib = done.stdout.split()[-2:]  # HTA prints, too
     return float(seconds), int(kib) / 1024
 
 
@@ -144,11 +151,12 @@ def table(sizes_mb: tuple[int, ...] = SIZES_MB) -> Table:
                 f"{megabytes / elapsed:.0f} MB/s",
                 f"{peak:,.0f} MiB",
             ]
-            if size <= LARGEST_FOR_JSON_MB:
-                elapsed, peak = run(_JSON, path)
-                row += [f"{megabytes / elapsed:.0f} MB/s", f"{peak:,.0f} MiB"]
-            else:
-                row += ["not run", ""]
+            for code, is_here in ((_JSON, True), (_HTA, importlib.util.find_spec("hta"))):
+                if is_here and size <= LARGEST_FOR_OTHERS_MB:
+                    elapsed, peak = run(code, path)
+                    row += [f"{megabytes / elapsed:.0f} MB/s", f"{peak:,.0f} MiB"]
+                else:
+                    row += ["not run", ""]
             rows.append(row)
     return Table(
         "Reading a trace of torch.profiler",
@@ -159,6 +167,8 @@ def table(sizes_mb: tuple[int, ...] = SIZES_MB) -> Table:
             "speed",
             "peak memory",
             "`json.load` alone",
+            "its peak memory",
+            "HTA",
             "its peak memory",
         ],
         rows,
