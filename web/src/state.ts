@@ -40,8 +40,17 @@ export const profile = computed<ProfileAnswer | null>(() => {
 export const hasRanks = () => !!profile.value?.ranks;
 export const measure = computed(() => {
   const known = profile.value?.measures ?? [];
-  return known.find((each) => each.key === place.value.metric) ?? known[0] ?? null;
+  const { metric, view } = place.value;
+  const chosen = known.find(({ key }) => key === metric);
+  return chosen ?? known.find(({ key }) => view !== "compare" || isShared(key)) ?? known[0] ?? null;
 });
+/** Whether all profiles that are compared and read have a measure. */
+function isShared(key: string): boolean {
+  return compared.value.every((index) => {
+    const has = about.value?.profiles[index]?.measures ?? [];
+    return !has.length || has.some((each) => each.key === key);
+  });
+}
 /** Indices of the profiles that are compared, the base first. */
 export const compared = computed(() => {
   const { base, other } = place.value;

@@ -37,13 +37,14 @@ def test_a_trace_opens_beside_the_profile(open_on: Any, profiles: tuple[Path, Pa
         opened.page.evaluate(EVENT, ["dragover", "trace.json", ""])
         assert "Drop a profile or a trace" in opened.page.evaluate("document.body.dataset.drop")
         drop(opened, "trace.json", TRACE)
-        opened.until("document.title.startsWith('trace.json')")
+        # Waits beyond the page's own reload, as `until` does not.
+        opened.page.wait_for_selector("h1:text-is('trace.json')", state="attached")
         assert opened.page.locator("[aria-label=Profile] option").all_inner_texts() == [
             path.name,
             "trace.json",
         ]
         opened.go("view=compare")
-        opened.page.wait_for_selector("main[aria-label=compare] canvas")
+        opened.page.wait_for_selector("main[aria-label=compare] canvas")  # of what both have
 
 
 def test_what_is_no_profile_is_refused(open_on: Any, profiles: tuple[Path, Path]) -> None:
