@@ -133,7 +133,9 @@ def test_each_profile_has_a_column_and_its_change(open_three: Open) -> None:
         opened.page.click("text=normalise")
         scaled = expected(opened, "0,1,2", normalize="1")
         assert scaled[0] == scaled[1]
-        opened.page.wait_for_selector(f".grid-row:has-text('{scaled[2]}')")
+        opened.page.wait_for_selector(
+            f".grid-row:has-text('whole program'):has-text('{scaled[2]}')"
+        )
         assert cells(opened, "whole program") == scaled
 
 
