@@ -29,6 +29,7 @@ class Counts(NamedTuple):
 
     instructions: int
     misses: int  # of the simulated first-level data cache
+    code_misses: int  # of that for instructions
 
     @classmethod
     def read(cls, file: Path) -> Counts:
@@ -40,7 +41,8 @@ class Counts(NamedTuple):
                 names = values.split()
             elif key in {"summary", "totals"}:
                 counted = dict(zip(names, map(int, values.split()), strict=False))
-                return cls(counted["Ir"], counted.get("D1mr", 0) + counted.get("D1mw", 0))
+                data_misses = counted.get("D1mr", 0) + counted.get("D1mw", 0)
+                return cls(counted["Ir"], data_misses, counted.get("I1mr", 0))
         raise ValueError(f"'{file.name}': expected a line 'summary' of callgrind, found none")
 
 
@@ -91,6 +93,7 @@ def table() -> Table:
             f"{extra / floor:.2f}",
             f"{extra / empty:.2f}",
             f"{(counts.misses - off.misses) / events:.1f}",
+            f"{(counts.code_misses - off.code_misses) / events:.1f}",
         ])
     return Table(
         "Instructions an event",
@@ -101,16 +104,18 @@ def table() -> Table:
             "instructions added",
             "of one outside a recording",
             "of an empty observer",
-            "cache misses added",
+            "data misses added",
+            "code misses added",
         ],
         rows,
         [
             "All instructions of the process, PyTorch's included, as callgrind counts them, less those "
             "of the program unobserved, for each operator or scope that PyTorch shows to an observer; "
             "second run of each program, so that no call path is new; without what leaving an observer "
-            "costs, and without CPU samples, which go by the clock. Misses: of the data cache of the "
-            "first level, simulated. *Outside a recording* is deepcontext's own observer while "
-            "nothing is recorded; the empty observer is PyTorch's, which asks for the inputs of operators. "
+            "costs, and without CPU samples and windows of element types, which go by the clock. Misses: of "
+            "the caches of the first level, simulated. *Outside a recording* is deepcontext's own observer "
+            "while nothing is recorded; the empty observer is PyTorch's, which asks for the inputs of "
+            "operators. "
             f"torch {torch.__version__}. {machine()}.",
         ],
     )
