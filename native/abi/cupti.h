@@ -181,6 +181,18 @@ struct GraphLaunchParameters {
   void *executable;
   void *stream;
 };
+/// Parameters of cuGraphInstantiateWithFlags, which has the flags itself, and of
+/// cuGraphInstantiateWithParams, in the same file.
+struct GraphInstantiateParameters {
+  void **executable;
+  void *graph;
+  union {
+    uint64_t flags;
+    const uint64_t *flags_and_more; // CUDA_GRAPH_INSTANTIATE_PARAMS
+  };
+};
+/// Of CUDA: CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.
+constexpr uint64_t kFlagDeviceLaunch = 4;
 /// Parameters of the functions that copy one row (cuMemcpyHtoD_v2, ...) or set one (cuMemsetD8_v2,
 /// ...), in the same file.
 struct SizedParameters {

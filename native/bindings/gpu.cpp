@@ -83,19 +83,19 @@ void bindGpu(nb::module_ &module) {
   module.def("gpu_start",
              [](const std::string &name, const std::string &profiler, const std::string &driver,
                 size_t buffer_bytes, size_t pool_bytes, double deadline_s, double backlog_s,
-                bool with_stalls, bool with_calls) {
+                bool with_stalls, bool with_calls, const std::vector<std::string> &others) {
                GilRelease release;
-               return collectorNamed(name).start({profiler, driver},
+               return collectorNamed(name).start({profiler, driver, others},
                                                  optionsOf(buffer_bytes, pool_bytes, deadline_s,
                                                            backlog_s, with_stalls, with_calls));
              });
   module.def("gpu_arm", [](const std::string &injection, const std::string &profiler,
                            const std::string &driver, size_t buffer_bytes, size_t pool_bytes,
                            double deadline_s, double backlog_s, bool with_stalls, bool with_calls,
-                           bool prefers_mapped) {
+                           const std::vector<std::string> &others, bool prefers_mapped) {
     GilRelease release;
     return gpu::cupti::DeferredStart::instance().arm(
-        injection, {profiler, driver},
+        injection, {profiler, driver, others},
         optionsOf(buffer_bytes, pool_bytes, deadline_s, backlog_s, with_stalls, with_calls),
         prefers_mapped);
   });
@@ -111,9 +111,11 @@ void bindGpu(nb::module_ &module) {
   module.def("gpu_armed_with", [] {
     return withoutGil([](WithoutGil) { return gpu::cupti::DeferredStart::instance().used(); });
   });
-  module.def("gpu_yield", [](bool is_yielded) {
+  module.def("gpu_cupti", [] { return gpu::cupti::CuptiCollector::instance().libraryPath(); });
+  module.def("gpu_yield", [](int yielded) {
     GilRelease release;
-    return gpu::cupti::CuptiCollector::instance().setYielded(is_yielded);
+    return gpu::cupti::CuptiCollector::instance().setYielded(
+        static_cast<gpu::cupti::Yield>(yielded));
   });
   module.def("gpu_is_driver_running", [](const std::string &driver) {
     GilRelease release;

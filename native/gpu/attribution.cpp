@@ -75,6 +75,12 @@ void Attribution::begin(Recorder &recorder) {
   clock = DeviceClock();
 }
 
+void Attribution::forgetAnswers() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  flush();
+  answered_.clear();
+}
+
 void Attribution::finishBuffer() {
   flush();
   idle_.settle(false);

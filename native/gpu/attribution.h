@@ -38,6 +38,8 @@ public:
 
   /// Start over, writing into the detached recorder `recorder`.
   void begin(Recorder &recorder);
+  /// Launches get numbers again that earlier ones had.
+  void forgetAnswers();
   /// The place for one more record; complete it before the next call.
   Activity &next() {
     if (__builtin_expect(count_ == kBatch, 0)) {

@@ -18,6 +18,8 @@ namespace deepcontext::gpu {
 struct Libraries {
   std::string profiler; // libcupti, librocprofiler-sdk, libroctracer64
   std::string driver;   // libcuda, libamdhip64
+  // Of the profiler, to be tried in turn where it cannot reach the driver.
+  std::vector<std::string> others = {};
 };
 
 struct CollectorOptions {

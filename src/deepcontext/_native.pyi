@@ -484,8 +484,12 @@ def gpu_start(
     backlog_s: float,
     with_stalls: bool,
     with_calls: bool,
+    others: list[str],
 ) -> str:
-    """Return "" or the reason why nothing is collected."""
+    """Return "" or the reason why nothing is collected.
+
+    `others`: libraries that CUPTI's collector tries where `profiler` cannot reach the driver.
+    """
 
 def gpu_arm(
     injection: str,
@@ -497,6 +501,7 @@ def gpu_arm(
     backlog_s: float,
     with_stalls: bool,
     with_calls: bool,
+    others: list[str],
     prefers_mapped: bool,
 ) -> str:
     """Start CUPTI's collector inside the program's cuInit; return why that is not possible, or ""."""
@@ -510,8 +515,14 @@ def gpu_armed() -> tuple[int, str]:
 def gpu_armed_with() -> tuple[str, list[str]]:
     """Return the libcupti that the collector was started with, and the copies mapped then."""
 
-def gpu_yield(is_yielded: bool) -> str:
-    """Leave CUPTI's records to another tool, or take them back; return what went wrong, or ""."""
+def gpu_cupti() -> str:
+    """Return the libcupti that the collector used last."""
+
+def gpu_yield(yielded: int) -> str:
+    """Leave nothing (0), CUPTI's records (1) or all of CUPTI (2) to another tool.
+
+    Returns what went wrong, or "".
+    """
 
 def gpu_is_driver_running(driver: str) -> bool:
     """Return whether the process has initialised CUDA; loads nothing."""

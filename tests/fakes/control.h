@@ -59,6 +59,9 @@ void fake_synchronize(uint64_t ns);
 void fake_capture_begin(uint32_t stream);
 uint32_t fake_capture_end(uint32_t stream);
 uint32_t fake_graph_instantiate(uint32_t graph);
+/// The same with the flag that lets the device launch it: by cuGraphInstantiateWithFlags, or ...WithParams.
+/// CUDA's alone.
+uint32_t fake_graph_instantiate_for_device(uint32_t graph, int with_parameters);
 void fake_graph_launch(uint32_t executable, uint32_t stream);
 void fake_graph_destroy(uint32_t graph);
 /// A graph that a library makes node by node, without a capture: fake_graph_add puts a kernel into it.
@@ -123,6 +126,10 @@ void fake_take_over();
 void fake_profiler_begin(int is_older);
 /// torch.profiler stops: it disables the kinds, and leaves its buffers and its clock.
 void fake_profiler_end();
+/// A tool that must subscribe begins, as Proton; CUPTI's result.
+int fake_subscriber_begin();
+/// It hands over its records and ends its subscription.
+void fake_subscriber_end();
 /// The other tool registers the buffers again that it replaced; its own are still being filled.
 void fake_give_back();
 /// Each buffer holds a record that is not complete: only a forced flush hands it over.

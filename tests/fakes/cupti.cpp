@@ -35,6 +35,14 @@ void enumerateDevices() {
   }
 }
 
+/// Name of this library's file, as it was opened first.
+std::string ownFile() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void *>(enumerateDevices), &info);
+  std::string path = info.dli_fname ? info.dli_fname : "";
+  return path.substr(path.rfind('/') + 1);
+}
+
 bool isSubscriber(void *subscriber) {
   std::lock_guard<std::mutex> lock(state().mutex);
   return subscriber && subscriber == state().subscription.get();
@@ -109,7 +117,8 @@ FAKE_API int cuptiActivityRegisterTimestampCallback(abi::Timestamp clock) {
 
 FAKE_API int cuptiSubscribe(void **subscriber, abi::Callback callback, void *user) {
   ClientCall client;
-  if (int code = fake::faultOfEnvironment("cuptiSubscribe")) {
+  int code = fake::faultOfEnvironment("cuptiSubscribe");
+  if (code || (code = fake::faultOfEnvironment("cuptiSubscribe:" + ownFile()))) {
     return code;
   }
   FAIL_IF_ASKED("cuptiSubscribe");
@@ -154,6 +163,8 @@ FAKE_API int cuptiUnsubscribe(void *subscriber) {
     return abi::kInvalidParameter;
   }
   s.subscription = nullptr;
+  s.requested_v2 = nullptr; // a subscriber's own, those of the first family are the process's
+  s.completed_v2 = nullptr;
   s.callbacks.clear();
   s.next_correlation = 1; // as CUPTI does: ids start over
   return abi::kSuccess;
@@ -185,6 +196,7 @@ FAKE_API int cuptiActivityRegisterCallbacks(abi::BufferRequested requested,
 }
 FAKE_API int cuptiActivityRegisterCallbacks_v2(void *, abi::BufferRequestedV2 requested,
                                                abi::BufferCompletedV2 completed) {
+  FAIL_IF_ASKED("cuptiActivityRegisterCallbacks_v2");
   State &s = state();
   std::lock_guard<std::mutex> lock(s.mutex);
   s.requested_v2 = requested;
@@ -202,7 +214,10 @@ FAKE_API int cuptiActivityEnable(uint32_t kind) {
   }
   return enableKind(kind);
 }
-FAKE_API int cuptiActivityEnable_v2(void *, uint32_t kind, void *) { return enableKind(kind); }
+FAKE_API int cuptiActivityEnable_v2(void *, uint32_t kind, void *) {
+  FAIL_IF_ASKED("cuptiActivityEnable_v2");
+  return enableKind(kind);
+}
 FAKE_API int cuptiActivityDisable(uint32_t kind) { return disableKind(kind); }
 FAKE_API int cuptiActivityDisable_v2(void *, uint32_t kind, void *) { return disableKind(kind); }
 

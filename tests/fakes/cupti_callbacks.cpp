@@ -26,6 +26,8 @@ constexpr CallName kCalls[] = {{17, "cuCtxSynchronize"},       {126, "cuStreamSy
                                {696, "cuGraphExecUpdate_v2"},  {723, "cuGraphAddNode_v2"},
                                {720, "cuStreamBeginCaptureToGraph"},
                                {716, "cuMemPrefetchAsync_v2"},
+                               {643, "cuGraphInstantiateWithFlags"},
+                               {656, "cuGraphInstantiateWithParams"},
                                {kKernelGetFunction, "cuKernelGetFunction"},
                                {kCtxCreate, "cuCtxCreate_v4"},   {kCtxDestroy, "cuCtxDestroy_v2"}};
 

@@ -194,6 +194,19 @@ FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
   return id;
 }
 
+FAKE_API uint32_t fake_graph_instantiate_for_device(uint32_t graph, int with_parameters) {
+  const uint64_t flags = abi::kFlagDeviceLaunch;
+  abi::GraphInstantiateParameters given{};
+  if (with_parameters) {
+    given.flags_and_more = &flags;
+  } else {
+    given.flags = flags;
+  }
+  Call call(idOfCall(with_parameters ? "cuGraphInstantiateWithParams" : "cuGraphInstantiateWithFlags"),
+            &given);
+  return fake_graph_instantiate(graph);
+}
+
 FAKE_API void fake_graph_launch(uint32_t executable, uint32_t stream) {
   State &s = state();
   fake::Graph graph;

@@ -1,4 +1,5 @@
-// torch.profiler beside the tool under test: what Kineto does to CUPTI, before and since August 2026.
+// torch.profiler beside the tool under test: what Kineto does to CUPTI, before and since August 2026. And
+// a tool that subscribes and ends its subscription, as Proton.
 // Written after Kineto's sources, CuptiCallbackApi.cpp, CuptiActivityApi.cpp and CuptiTimestamp.cpp.
 #include <cstring>
 
@@ -100,6 +101,27 @@ FAKE_API void fake_profiler_end() {
     cuptiActivityDisable(kind);
   }
   cuptiActivityFlushAll(abi::kFlushForced);
+}
+
+FAKE_API int fake_subscriber_begin() {
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    if (state().subscription || !state().holder.empty()) {
+      return abi::kMultipleSubscribers;
+    }
+    state().holder = "Proton";
+  }
+  cuptiActivityRegisterCallbacks(request, complete);
+  return cuptiActivityEnable(abi::kKindConcurrentKernel);
+}
+
+FAKE_API void fake_subscriber_end() {
+  cuptiActivityDisable(abi::kKindConcurrentKernel);
+  cuptiActivityFlushAll(abi::kFlushForced);
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().holder.clear();
+  state().requested = nullptr;
+  state().completed = nullptr;
 }
 
 uint64_t fake::cupti::profilerCount(const std::string &what) {

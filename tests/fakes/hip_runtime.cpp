@@ -28,6 +28,12 @@ FAKE_API int hipGetDeviceCount(int *count) {
   return 0;
 }
 
+FAKE_API int hipRuntimeGetVersion(int *version) {
+  int given = fake::faultOfEnvironment("hip_version");
+  *version = given ? given : 70000000;
+  return 0;
+}
+
 FAKE_API int hipSetDevice(int device) {
   if (device < 0 || device >= static_cast<int>(fake::kDevices)) {
     return 101;

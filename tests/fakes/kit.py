@@ -289,6 +289,11 @@ class FakeGpu:
     def instantiate(self, graph: int) -> int:
         return int(self._library.fake_graph_instantiate(graph))
 
+    def instantiate_for_device(self, graph: int, *, with_parameters: bool = False) -> int:
+        """Make an executable graph that the device may launch; CUDA's fake alone can."""
+        function = self._library.fake_graph_instantiate_for_device
+        return int(function(graph, int(with_parameters)))
+
     def replay(self, executable: int, stream: int = 7) -> None:
         self._library.fake_graph_launch(executable, stream)
 
@@ -369,6 +374,14 @@ class FakeGpu:
     def profiler_end(self) -> None:
         """Let torch.profiler stop."""
         self._library.fake_profiler_end()
+
+    def subscriber_begin(self) -> int:
+        """Let a tool that must subscribe begin, as Proton; return CUPTI's result."""
+        return int(self._library.fake_subscriber_begin())
+
+    def subscriber_end(self) -> None:
+        """Let that tool hand over its records and end its subscription."""
+        self._library.fake_subscriber_end()
 
     def give_back(self) -> None:
         """Let the tool that has the records register the buffers again that it replaced."""

@@ -158,6 +158,31 @@ report(matched=profile.trust.counters.get("gpu_records_matched", 0), operators=o
         assert outcome.values["warnings"] >= 1
 
 
+@pytest.mark.needs("proton")
+def test_proton_inside_a_session_runs(bench: Bench) -> None:
+    """The session gives way, so that the program does not fail, and goes on afterwards."""
+    outcome = bench.run(
+        USER_SESSION
+        + """
+import os, tempfile
+import triton.profiler as proton
+deepcontext.start()
+work(100)
+proton.start(os.path.join(tempfile.mkdtemp(), "inside"))
+work(100)
+proton.finalize()
+work(100)
+profile = deepcontext.stop()
+report(matched=profile.trust.counters["gpu_records_matched"],
+       is_said=float("Proton had CUPTI" in str(outcome(profile).reason)))
+""",
+        is_profiled=False,
+    )
+    bench.row("Proton inside a session", f"{outcome.values['matched']:.0f} of 300", "200, said")
+    assert outcome.values["matched"] == 200
+    assert outcome.values["is_said"]
+
+
 @pytest.mark.needs("jax")
 def test_jax_profiler_in_the_way_is_loud(bench: Bench) -> None:
     outcome = bench.run(

@@ -51,6 +51,9 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
   if (__builtin_expect(known.captures != 0, 0)) {
     onCapture(known.captures, call);
   }
+  if (__builtin_expect(known.flags != 0, 0)) {
+    noteInstantiation(known, call);
+  }
   if (call.site == abi::cupti::kSiteEnter) {
     if (known.is_launch) {
       noteLaunch(known, call);
@@ -124,6 +127,20 @@ void CuptiCollector::onCapture(int change, const abi::cupti::CallbackData &call)
     uint32_t count = captures_.load();
     while (count > 0 && !captures_.compare_exchange_weak(count, count - 1)) {
     }
+  }
+}
+
+void CuptiCollector::noteInstantiation(const CallClass &known,
+                                       const abi::cupti::CallbackData &call) {
+  auto *given = static_cast<const abi::cupti::GraphInstantiateParameters *>(call.parameters);
+  if (call.site == abi::cupti::kSiteEnter || !given || hasFailed(call)) {
+    return;
+  }
+  uint64_t flags = known.flags == 1        ? given->flags
+                   : given->flags_and_more ? *given->flags_and_more
+                                           : 0;
+  if ((flags & abi::cupti::kFlagDeviceLaunch) != 0) {
+    Counters::bumpShared(device_graphs_);
   }
 }
 
@@ -217,7 +234,7 @@ void CuptiCollector::countDropped(void *context, uint32_t stream) {
   // A buffer may be completed after the unsubscribe. Without a subscriber, releases 13.3 and 13.5
   // dereference a null pointer where CUPTI was never initialised, for example without a device.
   asking_.fetch_add(1); // before `is_running_` is read, so that stop() waits for this thread
-  if (is_running_.load()) {
+  if (is_running_.load() && !is_released_.load()) {
     askForDropped(context, stream);
   }
   asking_.fetch_sub(1);

@@ -58,6 +58,8 @@ CallClass classify(std::string_view function) {
     call.captures = contains(function, "apture") ? 1 : 0;
   } else if (startsWith(function, "cuStreamEndCapture")) {
     call.captures = -1;
+  } else if (startsWith(function, "cuGraphInstantiateWith")) { // ...Flags, ...Params
+    call.flags = contains(function, "Flags") ? 1 : 2;
   } else {
     call.is_waiting = startsWith(function, "cuCtxSynchronize") ||
                       startsWith(function, "cuStreamSynchronize") ||
@@ -76,7 +78,7 @@ void CallTable::build(const Library &library) {
       continue;
     }
     CallClass call = classify(name);
-    if (call.is_launch || call.is_waiting || call.captures != 0) {
+    if (call.is_launch || call.is_waiting || call.captures != 0 || call.flags != 0) {
       call.name = Interner::instance().intern(plainName(name));
       classes_[id] = call;
       ids_.push_back(id);

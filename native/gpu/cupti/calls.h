@@ -15,6 +15,7 @@ struct CallClass {
   uint8_t record_kind = 0; // of a copy's or memset's record, as CUPTI numbers kinds; 0: another
   bool is_sized = false;   // says the number of bytes, or of values, as its third parameter
   int8_t captures = 0;     // +1: a stream begins to capture a graph; -1: ends
+  uint8_t flags = 0;       // makes a graph; 1: the third parameter is its flags, 2: points to them
   uint32_t name = 0;       // interned; of waiting calls
 };
 

@@ -29,9 +29,30 @@ ProbeResult CuptiCollector::probe(const Libraries &libraries) {
 
 std::string CuptiCollector::start(const Libraries &libraries, const CollectorOptions &options) {
   std::string reason = refusalOf("CUPTI");
-  if (reason.empty()) {
-    reason = library_.load(libraries.profiler, libraries.driver);
+  if (!reason.empty()) {
+    return reason;
   }
+  std::vector<std::string> candidates = libraries.others;
+  candidates.insert(candidates.begin(), libraries.profiler);
+  for (const std::string &candidate : candidates) {
+    Result result = abi::cupti::kSuccess;
+    std::string why = startWith({candidate, libraries.driver}, options, &result);
+    if (why.empty()) {
+      return "";
+    }
+    reason = reason.empty() ? why : reason;
+    // Where CUPTI is newer than the driver, that of an older release may do.
+    if (result != abi::cupti::kNotInitialized && result != abi::cupti::kUnknown) {
+      break;
+    }
+  }
+  return reason;
+}
+
+/// `result`: of the subscription, if that failed.
+std::string CuptiCollector::startWith(const Libraries &libraries, const CollectorOptions &options,
+                                      Result *result) {
+  std::string reason = library_.load(libraries.profiler, libraries.driver);
   if (!reason.empty()) {
     return reason;
   }
@@ -60,7 +81,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   peer_copy_name_ = interner.intern("Memcpy PtoP");
   captures_.store(0);
   for (std::atomic<uint64_t> *counter :
-       {&taken_launches_, &blinded_runs_, &regains_, &clocks_set_}) {
+       {&taken_launches_, &blinded_runs_, &regains_, &clocks_set_, &device_graphs_}) {
     counter->store(0);
   }
   launches_before_ = answered_before_ = buffers_before_ = overdue_before_ = 0;
@@ -68,30 +89,38 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   moved_nodes_.clear();
   buffers_.configure(options.buffer_bytes, options.pool_bytes,
                      [this](const FilledBuffer &buffer) { read(buffer); });
-  reason = begin(library_.serial());
+  is_running_.store(true);
+  // Where another tool has CUPTI for itself, this happens when it has stopped.
+  reason = is_released_.load() ? "" : attach(library_.serial(), result);
+  is_running_.store(reason.empty());
   if (reason.empty() && options.with_stalls) {
     startStalls();
   }
   return reason;
 }
 
-std::string CuptiCollector::begin(const Serial &cupti) {
-  std::string reason = subscribe(cupti);
+/// Subscribe, and ask for records and callbacks. `result`: of the subscription, if that failed.
+std::string CuptiCollector::attach(const Serial &cupti, Result *result) {
+  std::string reason = subscribe(cupti, result);
   if (!reason.empty()) {
     return reason;
   }
   early_flush_.begin([] { instance().fetchEarly(); });
-  is_running_.store(true);
-  Result result = abi::cupti::kSuccess;
-  reason = enable(cupti, &result);
-  if (result == abi::cupti::kNotCompatible && !is_second_family_ && library_.hasManySubscribers()) {
-    // Another tool, without callbacks, uses the second family of functions: use the same.
+  Result enabling = abi::cupti::kSuccess;
+  reason = enable(cupti, &enabling);
+  // Another tool, without callbacks, may use the other family of functions; and the second one may
+  // be refused although library and driver have it.
+  bool is_other_tried =
+      is_second_family_ ? enabling != abi::cupti::kSuccess
+                        : enabling == abi::cupti::kNotCompatible && library_.hasManySubscribers();
+  if (is_other_tried) {
     cupti->Unsubscribe(subscriber_);
-    reason = subscribeBeside(cupti, result);
-    reason = reason.empty() ? enable(cupti, &result) : reason;
+    std::string again =
+        is_second_family_ ? subscribeAlone(cupti, &enabling) : subscribeBeside(cupti, &enabling);
+    again = again.empty() ? enable(cupti, &enabling) : again;
+    reason = again.empty() ? "" : reason;
   }
   if (!reason.empty()) {
-    is_running_.store(false);
     device_pool_.restore(cupti);
     if (subscriber_) {
       cupti->Unsubscribe(subscriber_);
@@ -103,26 +132,30 @@ std::string CuptiCollector::begin(const Serial &cupti) {
   return "";
 }
 
-std::string CuptiCollector::subscribe(const Serial &cupti) {
-  is_second_family_ = false;
+std::string CuptiCollector::subscribe(const Serial &cupti, Result *result) {
   // A tool that comes later then finds room. Kineto, of PyTorch, uses the first family, which CUPTI
   // does not mix with the second.
   if (library_.hasManySubscribers() && library_.driverHasManySubscribers() &&
-      mappedLibraries("libtorch_cpu.so").empty() &&
-      subscribeBeside(cupti, abi::cupti::kSuccess).empty()) {
+      mappedLibraries("libtorch_cpu.so").empty() && subscribeBeside(cupti, result).empty()) {
     return "";
   }
-  Result result = cupti->Subscribe(&subscriber_, Guarded<onCallback>::call, this);
-  if (result == abi::cupti::kMultipleSubscribers || result == abi::cupti::kNotCompatible) {
-    return subscribeBeside(cupti, result);
-  }
-  return result == abi::cupti::kSuccess ? "" : explain("cuptiSubscribe", result);
+  std::string reason = subscribeAlone(cupti, result);
+  bool is_held =
+      *result == abi::cupti::kMultipleSubscribers || *result == abi::cupti::kNotCompatible;
+  return is_held ? subscribeBeside(cupti, result) : reason;
+}
+
+std::string CuptiCollector::subscribeAlone(const Serial &cupti, Result *result) {
+  is_second_family_ = false;
+  subscriber_ = nullptr;
+  *result = cupti->Subscribe(&subscriber_, Guarded<onCallback>::call, this);
+  return *result == abi::cupti::kSuccess ? "" : explain("cuptiSubscribe", *result);
 }
 
 /// Another tool has subscribed: share CUPTI where the library can, else name that tool.
-std::string CuptiCollector::subscribeBeside(const Serial &cupti, Result result) {
+std::string CuptiCollector::subscribeBeside(const Serial &cupti, Result *result) {
   if (!cupti->Subscribe_v2 || library_.version < abi::cupti::kVersionSubscribeV2) {
-    return explain("cuptiSubscribe", result);
+    return explain("cuptiSubscribe", *result);
   }
   char holder[kNameBytes] = "";
   abi::cupti::SubscriberParameters parameters{};
@@ -134,14 +167,14 @@ std::string CuptiCollector::subscribeBeside(const Serial &cupti, Result result) 
   parameters.old_name_bytes = sizeof holder;
   parameters.allow_multiple = library_.hasManySubscribers();
   subscriber_ = nullptr;
-  result = cupti->Subscribe_v2(&subscriber_, Guarded<onCallback>::call, this, &parameters);
-  if (result == abi::cupti::kSuccess) {
+  *result = cupti->Subscribe_v2(&subscriber_, Guarded<onCallback>::call, this, &parameters);
+  if (*result == abi::cupti::kSuccess) {
     is_second_family_ = library_.hasManySubscribers();
     return "";
   }
   holder[sizeof holder - 1] = '\0';
   std::string who = holder[0] ? std::string(" (CUPTI names it: '") + holder + "')" : "";
-  return explain("cuptiSubscribe", result) + who;
+  return explain("cuptiSubscribe", *result) + who;
 }
 
 Result CuptiCollector::enableKind(const Serial &cupti, uint32_t kind) {
@@ -218,6 +251,10 @@ void CuptiCollector::enableCallbacks(const Serial &cupti) {
 
 /// A failure leaves the rest of the collector running.
 void CuptiCollector::startStalls() {
+  if (is_released_.load()) {
+    note("stalls are not sampled: another tool had CUPTI when the session began");
+    return;
+  }
   std::string problem =
       stalls_.start({options_.stall_window_s, options_.stall_pause_s}, [this](const Serial &cupti) {
         enableKind(cupti, abi::cupti::kKindConcurrentKernel);
@@ -290,6 +327,7 @@ void CuptiCollector::addFigures(std::map<std::string, uint64_t> &figures) {
   figures["blinded_runs"] = blinded_runs_.load();
   figures["regains"] = regains_.load();
   figures["clocks_set"] = clocks_set_.load();
+  figures["device_graphs"] = device_graphs_.load();
   figures["foreign_buffers"] = buffers_.foreign();
   bool has_stalls = options_.with_stalls;
   figures["stall_samples"] = has_stalls ? stalls_.samples() : 0;

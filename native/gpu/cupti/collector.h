@@ -17,6 +17,9 @@
 
 namespace deepcontext::gpu::cupti {
 
+/// What another tool has meanwhile.
+enum class Yield { kNothing, kRecords, kAll };
+
 /// One per process, never destroyed, because CUPTI may call back until the process ends. No lock is
 /// held while CUPTI is called, except a `Serial`, which callbacks do not wait for, and the
 /// attribution's during GetNextRecord.
@@ -33,9 +36,11 @@ public:
   void beforeFork() override;
   void afterFork(bool is_child) override;
 
-  /// Another tool (torch.profiler) is about to take the records, or has stopped. Counts also before
-  /// the start. Returns what went wrong, or "".
-  std::string setYielded(bool is_yielded);
+  /// Another tool is about to take the records (torch.profiler) or all of CUPTI (Proton), or has
+  /// stopped. Counts also before the start. Returns what went wrong, or "".
+  std::string setYielded(Yield yielded);
+  /// The libcupti that was used last.
+  const std::string &libraryPath() const { return library_.path(); }
 
 protected:
   void addFigures(std::map<std::string, uint64_t> &figures) override;
@@ -44,9 +49,12 @@ private:
   CuptiCollector() = default;
 
   // -- start and stop
-  std::string begin(const Serial &cupti);
-  std::string subscribe(const Serial &cupti);
-  std::string subscribeBeside(const Serial &cupti, Result result);
+  std::string startWith(const Libraries &libraries, const CollectorOptions &options,
+                        Result *result);
+  std::string attach(const Serial &cupti, Result *result);
+  std::string subscribe(const Serial &cupti, Result *result);
+  std::string subscribeAlone(const Serial &cupti, Result *result);
+  std::string subscribeBeside(const Serial &cupti, Result *result);
   std::string enable(const Serial &cupti, Result *result);
   Result enableKind(const Serial &cupti, uint32_t kind);
   void enableCallbacks(const Serial &cupti);
@@ -59,6 +67,7 @@ private:
   std::string awaitOwnCalls();
   void disable();
   void synchronizeContexts();
+  void forgetContexts();
   std::string callWithDeadline(const char *what, void (*work)(CuptiCollector &, Result *));
 
   // -- another tool beside this one
@@ -66,6 +75,8 @@ private:
   std::string checkClock(const Serial &cupti);
   std::string yield();
   std::string regain();
+  std::string release(bool was_yielded);
+  std::string attachAgain();
   void countTaken();
   std::string registerAgain();
   void takeBackRecords();
@@ -84,6 +95,7 @@ private:
   uint32_t noteReplay(const abi::cupti::CallbackData &call);
   void endLaunch(const abi::cupti::CallbackData &call);
   void noteEnd(const CallClass &known, const abi::cupti::CallbackData &call);
+  void noteInstantiation(const CallClass &known, const abi::cupti::CallbackData &call);
   void onCapture(int change, const abi::cupti::CallbackData &call);
   void onResource(uint32_t id, const abi::cupti::ResourceData &resource);
   void onGraph(uint32_t id, const abi::cupti::GraphData &graph);
@@ -114,8 +126,9 @@ private:
   std::atomic<bool> is_running_{false};
   // Guards start of a yield, flush and stop against each other; waited for without the GIL.
   std::mutex control_mutex_;
-  std::atomic<bool> is_yielded_{false}; // another tool has the records
-  uint64_t launches_before_ = 0;        // the other tool took them
+  std::atomic<bool> is_yielded_{false};  // another tool has the records
+  std::atomic<bool> is_released_{false}; // and the subscription
+  uint64_t launches_before_ = 0;         // the other tool took them
   uint64_t answered_before_ = 0;
   uint64_t buffers_before_ = 0; // when the last old launch was looked for
   uint64_t overdue_before_ = 0;
@@ -123,7 +136,8 @@ private:
   std::atomic<uint64_t> blinded_runs_{0};   // of a tool that got no records
   std::atomic<uint64_t> regains_{0};
   std::atomic<uint64_t> clocks_set_{0};
-  std::atomic<uint32_t> asking_{0}; // threads that ask CUPTI for dropped records
+  std::atomic<uint64_t> device_graphs_{0}; // that the device may launch
+  std::atomic<uint32_t> asking_{0};        // threads that ask CUPTI for dropped records
   std::atomic<void *> last_context_{nullptr};
   std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
   std::atomic<uint32_t> captures_{0};     // streams capturing a graph

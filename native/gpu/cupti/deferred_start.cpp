@@ -104,7 +104,8 @@ void DeferredStart::begin() {
     if (prefers_mapped_) {
       mapped = mappedLibraries("libcupti.so");
     }
-    if (!mapped.empty()) {
+    if (!mapped.empty() && mapped.front() != libraries_.profiler) {
+      libraries_.others.insert(libraries_.others.begin(), libraries_.profiler);
       libraries_.profiler = mapped.front();
     }
     libraries = libraries_;

@@ -124,15 +124,22 @@ std::string CuptiCollector::stop() {
   buffers_.stop();
   noteStalls(true);
   publish(true);
+  forgetContexts();
+  return problem;
+}
+
+void CuptiCollector::forgetContexts() {
   std::lock_guard<std::mutex> lock(contexts_mutex_);
   contexts_.clear();
   last_context_.store(nullptr);
   contexts_age_.fetch_add(1);
-  return problem;
 }
 
 void CuptiCollector::disable() {
-  if (is_yielded_.load()) {
+  if (!subscriber_) { // released, or never attached
+    return;
+  }
+  if (is_yielded_.load() && !is_released_.load()) {
     kinds_.clear(); // the other tool has enabled them, too
   }
   Serial cupti = library_.serial();

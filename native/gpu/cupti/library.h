@@ -71,6 +71,8 @@ public:
   /// unspecific error. Returns the reason for a failure, or "".
   std::string load(const std::string &cupti_path, const std::string &driver_path);
 
+  const std::string &path() const { return cupti_path_; }
+
   uint32_t version = 0;
 
   Result (*GetVersion)(uint32_t *);

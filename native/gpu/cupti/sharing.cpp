@@ -50,13 +50,19 @@ std::string CuptiCollector::checkClock(const Serial &cupti) {
                  : "";
 }
 
-std::string CuptiCollector::setYielded(bool is_yielded) {
+std::string CuptiCollector::setYielded(Yield yielded) {
   std::lock_guard<std::mutex> lock(control_mutex_);
-  bool was_yielded = is_yielded_.exchange(is_yielded);
-  if (!isRunning() || was_yielded == is_yielded) {
+  bool is_yielded = yielded != Yield::kNothing, is_released = yielded == Yield::kAll;
+  bool was_yielded = is_yielded_.exchange(is_yielded), was_released = is_released_.load();
+  if (!isRunning()) {
+    is_released_.store(is_released);
     return "";
   }
-  return is_yielded ? yield() : regain();
+  std::string problem = is_yielded && !was_yielded ? yield() : "";
+  if (is_released != was_released) {
+    return joined(problem, is_released ? release(was_yielded) : attachAgain());
+  }
+  return was_yielded && !is_yielded ? regain() : problem;
 }
 
 /// What was launched so far is recorded here.
@@ -87,6 +93,40 @@ std::string CuptiCollector::regain() {
   buffers_.waitUntilRead(options_.deadline_s);
   countTaken();
   return joined(problem, registerAgain());
+}
+
+/// Leave CUPTI to a tool that has to subscribe. Nothing is seen of the program's launches until
+/// that tool has stopped.
+std::string CuptiCollector::release(bool was_yielded) {
+  if (was_yielded) { // to a tool that has enabled the kinds, too
+    countTaken();
+    kinds_.clear();
+  }
+  is_released_.store(true);
+  stalls_.refuse("stalls are not sampled any more: another tool had CUPTI");
+  std::string problem = callWithDeadline(
+      "cuptiPCSamplingStop", [](CuptiCollector &self, Result *) { self.stalls_.stop(); });
+  problem = joined(problem, awaitOwnCalls());
+  std::string ending =
+      callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });
+  forgetContexts();
+  return joined(problem, ending);
+}
+
+/// Take back what `release` has left.
+std::string CuptiCollector::attachAgain() {
+  captures_.store(0);
+  attribution_.forgetAnswers(); // CUPTI numbers calls from 1 again
+  std::string reason = Collector::callWithDeadline("CUPTI", "taking CUPTI back", [] {
+    Result result = abi::cupti::kSuccess;
+    return instance().attach(instance().library_.serial(), &result);
+  });
+  if (reason.empty()) {
+    is_released_.store(false);
+  } else {
+    is_yielded_.store(true);
+  }
+  return reason.empty() ? "" : "GPU work after another tool had CUPTI is missing: " + reason;
 }
 
 /// Count the launches that left their records at the other tool. Where records came here all the

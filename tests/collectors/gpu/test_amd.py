@@ -95,6 +95,30 @@ def test_a_doorbell_that_yields_no_records_is_warned_of(
     assert "DEBUG_CLR_DIRECT_DOORBELL" in AmdGpu().probe().reason
 
 
+def test_doctor_names_a_hip_that_crashes(sdk: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sdk.vendor.name == "amd"
+    assert "192580" not in AmdGpu().probe().reason
+    monkeypatch.setenv("FAKE_FAULTS", "hip_version=70226015")
+    assert "HIP 7.2 crashes on some cards" in AmdGpu().probe().reason
+
+
+@pytest.mark.parametrize(
+    ("version", "interposition", "is_named"),
+    [(10302, "1", True), (10302, "0", False), (10302, "", False), (10201, "1", False)],
+)
+def test_a_release_that_hangs_is_named(
+    sdk: FakeGpu,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    interposition: str,
+    *,
+    is_named: bool,
+) -> None:
+    sdk.version(version)
+    monkeypatch.setenv("ROCPROFILER_QUEUE_INTERPOSITION", interposition)
+    assert ("rocprofiler-sdk 1.3 hangs programs" in AmdGpu().probe().reason) == is_named
+
+
 def test_a_locked_registration_is_explained(sdk: FakeGpu) -> None:
     source = "    gpu.fail('rocprofiler_force_configure', 16)" + REPORT
     status, reason = run(sdk, source).splitlines()

@@ -259,3 +259,27 @@ def test_a_refusal_inside_the_initialisation_is_said(nvidia: FakeGpu, tmp_path: 
     report = report_of(profile)
     assert report.status == "unavailable"
     assert "NVreg_RestrictProfilingToAdminUsers=0" in report.reason
+
+
+def test_the_next_library_is_tried_inside_the_initialisation(
+    nvidia: FakeGpu, tmp_path: Path
+) -> None:
+    newer, older = (tmp_path / "lib64" / f"libcupti.so.{major}" for major in (13, 12))
+    newer.parent.mkdir()
+    file = nvidia._folder / nvidia.vendor.profiler
+    newer.write_bytes(file.read_bytes())
+    older.symlink_to(file)
+    source = f"""
+        import ctypes
+        ctypes.CDLL({str(newer)!r}).fake_fail(b"cuptiSubscribe", 15)
+        gpu.initialize()
+        gpu.launch("k", us=1, count=3)
+        gpu.deliver()
+        """
+    _, profile = profiled(
+        nvidia, tmp_path, source, DEEPCONTEXT_LIBCUPTI="", CUDA_HOME=str(tmp_path)
+    )
+    report = report_of(profile)
+    assert report.details["library"] == str(older)
+    assert profile.trust.counters["gpu_records_matched"] == 3
+    assert any(f"so '{older}' is used" in note for note in profile.trust.notes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.collectors.gpu.test_scenarios import assert_conserved
 
 if TYPE_CHECKING:
@@ -192,3 +194,29 @@ def test_kernels_of_child_graphs_go_to_the_code_that_captured_them(
     assert recording.figure("graph_captured") == 40
     assert recording.figure("graph_launched") == 0
     assert_conserved(recording, gpu)
+
+
+@pytest.mark.parametrize("with_parameters", [False, True])
+def test_graphs_that_the_device_may_launch_are_said(
+    record: Record, nvidia: FakeGpu, *, with_parameters: bool
+) -> None:
+    """What the device launches leaves no record."""
+
+    def capture() -> int:
+        nvidia.capture_begin()
+        nvidia.launch("k", us=1)
+        return nvidia.capture_end()
+
+    def work() -> None:
+        graph = capture()
+        nvidia.replay(nvidia.instantiate(graph))
+        nvidia.replay(nvidia.instantiate_for_device(graph, with_parameters=with_parameters))
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.figure("device_graphs") == 1
+    assert any(
+        "made 1 CUDA graphs that the GPU may launch itself" in note
+        for note in recording.profile.trust.notes
+    )
+    assert recording.report.status == "ran"

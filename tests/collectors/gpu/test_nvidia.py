@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -463,6 +464,73 @@ def test_a_tool_that_comes_later_finds_room(nvidia: FakeGpu, fakes: Path, tmp_pa
     torch.write_bytes((fakes / "libfake_clock.so").read_bytes())
     beside_torch = f"        import ctypes; ctypes.CDLL({str(torch)!r})\n" + program
     assert run(nvidia, beside_torch, **newer) == "0 1\n"
+
+
+@pytest.mark.parametrize(
+    "refused",
+    ["cuptiSubscribe_v2", "cuptiActivityRegisterCallbacks_v2", "cuptiActivityEnable_v2"],
+)
+def test_newer_functions_that_are_refused_are_replaced_by_the_older(
+    nvidia: FakeGpu, refused: str
+) -> None:
+    program = f"""
+        gpu.version(130401)
+        gpu.fail({refused!r}, 27)
+        deepcontext.start()
+        gpu.launch("k", us=1)
+        gpu.deliver()
+        profile = deepcontext.stop()
+        report = next(c for c in profile.trust.collectors if c.name == vendor.name)
+        print(report.status, report.details.get("is_shared"))
+        print(profile.trust.counters.get("gpu_records_matched"))
+        """
+    assert run(nvidia, program, FAKE_FAULTS="driver_version=13030") == "ran 0\n1\n"
+
+
+@pytest.fixture
+def older_cupti(
+    nvidia: FakeGpu, fakes: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Path:
+    """Two releases of libcupti: the newer one cannot reach the driver, the older one is the fake's."""
+    newer, older = (tmp_path / "lib64" / f"libcupti.so.{major}" for major in (13, 12))
+    newer.parent.mkdir()
+    file = nvidia.vendor.profiler
+    newer.write_bytes((fakes / file).read_bytes())
+    older.symlink_to(fakes / file)
+    ctypes.CDLL(str(newer)).fake_fail(b"cuptiSubscribe", 15)
+    monkeypatch.delenv("DEEPCONTEXT_LIBCUPTI")
+    monkeypatch.setattr(gpu_libraries, "_namespace_folders", lambda package: [])
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    return older
+
+
+def test_a_library_that_cannot_reach_the_driver_is_replaced_by_an_older_one(
+    record: Record, nvidia: FakeGpu, older_cupti: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_native, "gpu_mapped_libraries", lambda stem: [])
+
+    def work() -> None:
+        nvidia.launch("k", us=1, count=3)
+        nvidia.deliver()
+
+    recording = record(work)
+    newer = older_cupti.with_name("libcupti.so.13")
+    assert recording.report.status == "ran"
+    assert recording.report.details["library"] == str(older_cupti)
+    assert recording.counters["gpu_records_matched"] == 3
+    note = f"'{newer}' cannot reach the driver, so '{older_cupti}' is used"
+    assert note in recording.profile.trust.notes
+
+
+def test_doctor_tries_an_older_library(
+    nvidia: FakeGpu, older_cupti: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not nvidia.count("subscribed")
+    monkeypatch.setattr(_native, "gpu_mapped_libraries", lambda stem: [])
+    monkeypatch.setenv("FAKE_FAULTS", "cuptiSubscribe:libcupti.so.13=15")
+    found = NvidiaGpu().probe()
+    assert found.available
+    assert f"so '{older_cupti}' is used" in found.reason
 
 
 def test_below_mps_idle_time_is_the_clients_own(

@@ -47,7 +47,7 @@ def test_doctor_says_no_where_nothing_can_work(
 def test_a_trial_leaves_nothing_subscribed(nvidia: FakeGpu) -> None:
     files = nvidia.environment()
     found = try_nvidia(files["DEEPCONTEXT_LIBCUDA"], files["DEEPCONTEXT_LIBCUPTI"])
-    assert found == {"devices": 4}
+    assert found == {"devices": 4, "library": files["DEEPCONTEXT_LIBCUPTI"]}
     assert not nvidia.count("subscribed")
 
 

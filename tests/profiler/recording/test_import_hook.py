@@ -43,6 +43,22 @@ def test_calls_back_after_the_module_was_loaded_completely(tmp_path: Path) -> No
     assert seen == [True]
 
 
+def test_calls_back_for_a_module_inside_a_package(tmp_path: Path) -> None:
+    package = tmp_path / MODULE
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "inner.py").write_text("ready = True\n", encoding="utf-8")
+    importlib.invalidate_caches()
+    inner = f"{MODULE}.inner"
+    seen: list[bool] = []
+    ImportHook(inner, lambda: seen.append(sys.modules[inner].ready), pytest.fail).install()
+    importlib.import_module(MODULE)
+    assert seen == []
+    importlib.import_module(inner)
+    del sys.modules[inner]
+    assert seen == [True]
+
+
 def test_calls_back_at_once_when_the_module_is_already_loaded(tmp_path: Path) -> None:
     write(tmp_path, "")
     importlib.import_module(MODULE)

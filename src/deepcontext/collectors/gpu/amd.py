@@ -58,6 +58,16 @@ _DOORBELL: Final = (
     "$DEBUG_CLR_DIRECT_DOORBELL is set, with which ROCm's profiling library gets no records of "
     "kernels; unset it"
 )
+_INTERPOSED = (
+    "rocprofiler-sdk 1.3 hangs programs with queue interposition (vllm-project/vllm issue 54087), which "
+    "$ROCPROFILER_QUEUE_INTERPOSITION turns on; unset it"
+)
+_CRASHING_COPIES = (
+    "HIP 7.2 crashes on some cards in asynchronous copies below any profiler (pytorch/pytorch issue "
+    "192580); use another release of ROCm where it does"
+)
+_INTERPOSING_SDK: Final = range(10300, 10400)
+_CRASHING_HIP: Final = range(70200000, 70300000)  # as hipRuntimeGetVersion: 7.2
 _STALLS = (
     "stalls (--stalls) are not sampled: AMD's PC sampling is a beta that can freeze the GPU and that "
     "must be enabled explicitly ($ROCPROFILER_PC_SAMPLING_BETA_ENABLED), and its interface differs "
@@ -90,13 +100,15 @@ class AmdGpu:
         from deepcontext.collectors.gpu.trial import try_amd  # noqa: PLC0415  doctor only
 
         # PyTorch's wheels bring a HIP of their own, which no path leads to.
+        crashing = ""
         if os.path.isabs(interface.driver):  # noqa: PTH117
             trial = try_amd(interface.name, interface.profiler, interface.driver)
             if trial.reason:
                 return Availability(available=False, reason=trial.reason)
+            crashing = _CRASHING_COPIES if trial.runtime_version in _CRASHING_HIP else ""
         found = f"{interface.name} {version} ({interface.profiler}): "
         collected = "kernels, copies, graphs, waiting and idle time"
-        notes = [_IN_TIME, interface.warning, reason, _STALLS]
+        notes = [_IN_TIME, interface.warning, crashing, reason, _STALLS]
         return Availability(
             available=True, reason="; ".join([found + collected, *(text for text in notes if text)])
         )
@@ -151,7 +163,8 @@ def _choose() -> tuple[Interface | None, str, str]:
         library = find_rocprofiler()
         version, reason = _native.gpu_probe("rocprofiler", library.path, hip)
         if not reason:
-            interface = Interface("rocprofiler", library.path, hip, _warning(library.warning))
+            warning = _warning(library.warning, version)
+            interface = Interface("rocprofiler", library.path, hip, warning)
             return interface, _dotted(version, 10000, 100), ""
         reasons.append(reason)
     if ROCPROFILER_VARIABLE not in os.environ:
@@ -170,20 +183,26 @@ def _names_tool(variable: str, value: str) -> bool:
     return bool(value)
 
 
+def _is_on(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in {"", "0"}
+
+
 def _dotted(version: int, major: int, minor: int) -> str:
     return f"{version // major}.{version % major // minor}.{version % minor}"
 
 
-def _warning(of_library: str) -> str:
-    """Return what may keep records away: another tool, or a runtime that runs already."""
+def _warning(of_library: str, version: int) -> str:
+    """Return what keeps records away or hangs: another tool, a runtime that runs, a bad release."""
     warnings = [
         f"${variable}={os.environ[variable]} loads another ROCm tool, which may take the records; "
         "unset it"
         for variable in (*_TOOL_VARIABLES, "LD_PRELOAD")
         if _names_tool(variable, os.environ.get(variable, ""))
     ]
-    if os.environ.get("DEBUG_CLR_DIRECT_DOORBELL", "0") not in {"", "0"}:
+    if _is_on("DEBUG_CLR_DIRECT_DOORBELL"):
         warnings.append(_DOORBELL)
+    if version in _INTERPOSING_SDK and _is_on("ROCPROFILER_QUEUE_INTERPOSITION"):
+        warnings.append(_INTERPOSED)
     if of_library:
         warnings.append(of_library)
     if is_mapped("libhsa-runtime64.so"):

@@ -6,6 +6,7 @@ driver nothing is opened, hooked or started.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -41,6 +42,7 @@ _GROWING_GRAPHS: Final = range(130000, 130100)
 # Counters of the trust report, and the native figures that they show.
 # As native/gpu/activity.h: below these, the number of a stream; above, of its context.
 _STREAM_BITS: Final = 20
+OTHER_LIBRARY: Final = "'{}' cannot reach the driver, so '{}' is used"
 _COUNTERS: Final = {
     "gpu_launches": "launches",
     "gpu_records_received": "received",
@@ -60,12 +62,14 @@ class Interface:
         profiler: library of the interface, for the dynamic linker.
         driver: library of the driver or run time, likewise.
         warning: what a user should know about the choice of library; "" for nothing.
+        others: libraries to try in turn where `profiler` cannot reach the driver.
     """
 
     name: str
     profiler: str
     driver: str
     warning: str = ""
+    others: tuple[str, ...] = ()
 
 
 class FrameworkWatch:
@@ -141,6 +145,13 @@ class GpuCollection:
         self._interface = interface
         self._refusal = refusal
         self.note(interface.warning)
+
+    def uses(self, library: str) -> None:
+        """Say which library was used where the interface's own could not reach the driver."""
+        interface = self._interface
+        if interface is not None and not self._refusal and library != interface.profiler:
+            self.remark(OTHER_LIBRARY.format(interface.profiler, library))
+            self._interface = dataclasses.replace(interface, profiler=library)
 
     def note(self, problem: str) -> None:
         """Remember what makes the figures incomplete; "" for nothing."""
@@ -249,6 +260,11 @@ def _graph_notes(interface: str, figures: dict[str, int]) -> list[str]:
             f"{figures['silent_replays']} replays of CUDA graphs ran nothing that leaves a record: the "
             "graphs have no kernels, copies and memsets, or only below conditions that never held"
         )
+    if device_graphs := figures.get("device_graphs", 0):
+        notes.append(
+            f"the program made {device_graphs} CUDA graphs that the GPU may launch itself: CUPTI records "
+            "nothing of what the GPU launches, so the time of those launches is missing"
+        )
     has_graphs = figures["graph_captured"] + figures["graph_launched"] > 0
     if interface == "cupti" and has_graphs:
         notes += _graph_faults(figures["version"])
@@ -293,7 +309,7 @@ def _stream(number: int, interface: str) -> str:
 
 def settings(
     interface: Interface, options: SessionOptions
-) -> tuple[int, int, float, float, bool, bool]:
+) -> tuple[int, int, float, float, bool, bool, list[str]]:
     """Return how a native collector is started, in the order of its arguments."""
     return (
         _size("DEEPCONTEXT_GPU_BUFFER_BYTES", _BUFFER_BYTES[interface.name]),
@@ -302,6 +318,7 @@ def settings(
         _seconds("DEEPCONTEXT_GPU_BACKLOG_S", _BACKLOG_S),
         options.stalls,
         options.gpu_calls,
+        list(interface.others),
     )
 
 

@@ -83,8 +83,9 @@ class DriverStart:
         state, reason = _native.gpu_armed()
         if state > _WAITING:
             profiler, self.copies = _native.gpu_armed_with()
-            used = Interface("cupti", profiler, interface.driver, interface.warning)
-            self._collection.adopt(used, reason if state == _REFUSED else "")
+            first = Interface("cupti", profiler, interface.driver, interface.warning)
+            self._collection.adopt(first, reason if state == _REFUSED else "")
+            self._collection.uses(_native.gpu_cupti())
         elif is_running:
             self._collection.note(_MISSED)
             self._begin()

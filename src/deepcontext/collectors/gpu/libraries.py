@@ -41,11 +41,13 @@ class Library:
         path: absolute path, or a bare file name for the dynamic linker to find.
         origin: how it was found, for messages.
         warning: what a user should know about the choice; "" for nothing.
+        others: paths to try in turn where the library cannot reach the driver.
     """
 
     path: str
     origin: str
     warning: str = ""
+    others: tuple[str, ...] = ()
 
 
 def has_nvidia_driver() -> bool:
@@ -83,10 +85,15 @@ def find_cupti() -> Library:
         return Library(override, f"${CUPTI_VARIABLE}")
     mapped = _native.gpu_mapped_libraries("libcupti.so")
     if mapped:
-        return Library(mapped[0], "loaded by the program", two_copies("CUPTI", mapped))
+        warning = two_copies("CUPTI", mapped)
+        return Library(mapped[0], "loaded by the program", warning, tuple(mapped[1:]))
+    found: dict[Path, tuple[Path, str]] = {}
     for origin, path in _cupti_files(_cuda_majors()):
         if path.is_file():
-            return Library(str(path), origin)
+            found.setdefault(path.resolve(), (path, origin))
+    if found:
+        (first, origin), *others = found.values()
+        return Library(str(first), origin, others=tuple(str(path) for path, _ in others))
     return Library(f"libcupti.so.{_cuda_majors()[0]}", "the dynamic linker's search path")
 
 
@@ -95,8 +102,8 @@ def two_copies(what: str, mapped: list[str]) -> str:
     if len(mapped) < 2:  # noqa: PLR2004  two is the plural
         return ""
     return (
-        f"two copies of {what} are loaded ({', '.join(mapped)}); only the first is used, and what "
-        "runs through the other may be missing"
+        f"two copies of {what} are loaded ({', '.join(mapped)}); only one is used, and what runs "
+        "through the other may be missing"
     )
 
 

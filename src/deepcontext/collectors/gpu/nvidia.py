@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext import _native
 from deepcontext.collectors.gpu.collection import (
+    OTHER_LIBRARY,
     FrameworkWatch,
     GpuCollection,
     Interface,
@@ -25,6 +26,14 @@ from deepcontext.collectors.gpu.libraries import (
     has_nvidia_driver,
     later_copy,
     missing_nvidia_nodes,
+)
+from deepcontext.collectors.gpu.tool_watch import (
+    EVERYTHING,
+    NOTHING,
+    RECORDS,
+    TOOLS,
+    Tool,
+    ToolWatch,
 )
 from deepcontext.collectors.gpu.torch_profiler import TorchProfilerWatch
 from deepcontext.profiler.format.gpu_metrics import GPU_METRICS
@@ -56,6 +65,13 @@ _MPS = (
     "the GPU may be shared with other processes (MPS): its busy and idle time are those of this "
     "process, and kernels may take longer while others run"
 )
+_LEFT_ALL = (
+    "GPU work that ran while {} had CUPTI is missing from this profile: only one of the two can "
+    "subscribe to CUPTI, and the profiler gave way"
+)
+_LEFT_RECORDS = (
+    "{} had CUPTI for a part of the session: the GPU time of launches in that time is in its output"
+)
 _WAITED_IN_VAIN = "the program used no NVIDIA GPU"
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 
@@ -73,6 +89,8 @@ class NvidiaGpu:
         self._watch = FrameworkWatch(self._on_framework, self._collection.refuse)
         self._driver_start = DriverStart(self._collection, self._begin)
         self._torch_profiler = TorchProfilerWatch(self._on_torch_profiler)
+        self._tools = [ToolWatch(tool, self._on_tool) for tool in TOOLS]
+        self._given_up: dict[str, int] = {}  # what of CUPTI each of the program's tools has
         self._copies: list[str] = []  # of libcupti, when the session began
 
     def probe(self) -> Availability:
@@ -87,12 +105,17 @@ class NvidiaGpu:
             return Availability(available=False, reason=reason)
         from deepcontext.collectors.gpu.trial import try_nvidia  # noqa: PLC0415  doctor only
 
-        trial = try_nvidia(cupti.path, cuda_driver())
+        trial = try_nvidia(cuda_driver(), cupti.path, *cupti.others)
         if trial.reason:
             return Availability(available=False, reason=trial.reason)
+        other = ""
+        if trial.library != cupti.path:
+            version, _ = _native.gpu_probe("cupti", trial.library, cuda_driver())
+            other = OTHER_LIBRARY.format(cupti.path, trial.library)
         devices = f"{trial.devices} GPU{'s' * (trial.devices > 1)}"
-        found = f"{devices}, CUPTI {version} from {cupti.origin} ({cupti.path})"
-        extras = [text for text in (cupti.warning, _restriction()) if text]
+        origin = "" if other else f"from {cupti.origin} "
+        found = f"{devices}, CUPTI {version} {origin}({trial.library})"
+        extras = [text for text in (cupti.warning, other, _restriction()) if text]
         collected = "kernels, copies, memsets, graphs, waiting and idle time"
         return Availability(available=True, reason="; ".join([f"{found}: {collected}", *extras]))
 
@@ -108,6 +131,8 @@ class NvidiaGpu:
             self._options = options = dataclasses.replace(options, stalls=False)
             self._collection.note(_STALLS_OF_RANKS.format(rank.of))
         self._torch_profiler.install()
+        for tool in self._tools:
+            tool.install()
         if _native.gpu_is_driver_running(cuda_driver()):
             self._begin()
             return
@@ -124,22 +149,38 @@ class NvidiaGpu:
     def _begin(self) -> None:
         if not self._collection.has_begun:
             self._collection.begin(_interface(), self._options)
+            self._collection.uses(_native.gpu_cupti())
             self._copies = _native.gpu_mapped_libraries("libcupti.so")
 
     def _on_torch_profiler(self, is_running: bool) -> None:  # noqa: FBT001  a callback
-        """Leave CUPTI to torch.profiler, or take it back."""
+        self._give_up("torch.profiler", RECORDS if is_running else NOTHING)
+
+    def _on_tool(self, tool: Tool, is_running: bool) -> None:  # noqa: FBT001  a callback
+        if is_running and tool.needs == EVERYTHING:
+            self._collection.note(_LEFT_ALL.format(tool.name))
+        elif is_running:
+            self._collection.remark(_LEFT_RECORDS.format(tool.name))
+        self._give_up(tool.name, tool.needs if is_running else NOTHING)
+
+    def _give_up(self, tool: str, part: int) -> None:
+        """Leave a part of CUPTI to a tool of the program, or take it back."""
         self._driver_start.look()
-        self._collection.note(_native.gpu_yield(is_running))
+        self._given_up[tool] = part
+        self._collection.note(_native.gpu_yield(max(self._given_up.values())))
 
     def notice_import(self) -> None:
         """Start if a framework was loaded in a way that its hook did not see."""
         self._watch.notice()
         self._torch_profiler.notice()
+        for tool in self._tools:
+            tool.notice()
 
     def stop(self) -> None:
         """Stop, after the records of all that was launched until now."""
         self._watch.cancel()
         self._torch_profiler.uninstall()
+        for tool in self._tools:
+            tool.uninstall()
         self._driver_start.cancel()
         self._collection.end()
         if self._collection.has_begun:
@@ -167,7 +208,7 @@ class NvidiaGpu:
 
 def _interface() -> Interface:
     cupti = find_cupti()
-    return Interface("cupti", cupti.path, cuda_driver(), cupti.warning)
+    return Interface("cupti", cupti.path, cuda_driver(), cupti.warning, cupti.others)
 
 
 def _restriction() -> str:

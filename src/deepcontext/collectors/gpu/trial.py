@@ -26,16 +26,20 @@ class Trial:
     Attributes:
         devices: number of devices that the driver shows to a program.
         reason: why no session can record device work; "" where it can.
+        library: of those given, the one that can.
+        runtime_version: of HIP; 0 where it is not known.
     """
 
     devices: int
     reason: str
+    library: str = ""
+    runtime_version: int = 0
 
 
-def try_nvidia(cupti: str, driver: str) -> Trial:
-    """Start the CUDA driver, count devices, subscribe to CUPTI and unsubscribe."""
+def try_nvidia(driver: str, *cupti: str) -> Trial:
+    """Start the CUDA driver, count devices, subscribe to the first CUPTI that can, and unsubscribe."""
     advice = "check that nvidia-smi lists a GPU in this environment"
-    return _checked(_ask("nvidia", driver, cupti), advice, "CUDA_VISIBLE_DEVICES")
+    return _checked(_ask("nvidia", driver, *cupti), advice, "CUDA_VISIBLE_DEVICES")
 
 
 def try_amd(interface: str, profiler: str, hip: str) -> Trial:
@@ -68,7 +72,9 @@ def _ask(*arguments: str) -> dict[str, object]:
 def _checked(answer: dict[str, object], advice: str, variable: str) -> Trial:
     devices = answer.get("devices")
     if isinstance(devices, int) and devices > 0:
-        return Trial(devices, "")
+        version = answer.get("runtime_version", 0)
+        library = str(answer.get("library", ""))
+        return Trial(devices, "", library, version if isinstance(version, int) else 0)
     failed = answer.get("failed") or "the driver shows no device"
     hidden = f" (${variable} is '{os.environ[variable]}')" if variable in os.environ else ""
     return Trial(0, f"{failed}{hidden}; {advice}")

@@ -13,8 +13,8 @@ import sys
 _SUCCESS = 0
 
 
-def try_nvidia(driver: str, cupti: str) -> dict[str, int | str]:
-    """Start the driver, count devices, subscribe and unsubscribe."""
+def try_nvidia(driver: str, *libraries: str) -> dict[str, int | str]:
+    """Start the driver, count devices, subscribe to the first libcupti that can, and unsubscribe."""
     cuda = ctypes.CDLL(driver)
     code = cuda.cuInit(0)
     if code != _SUCCESS:
@@ -23,16 +23,25 @@ def try_nvidia(driver: str, cupti: str) -> dict[str, int | str]:
     code = cuda.cuDeviceGetCount(ctypes.byref(devices))
     if code != _SUCCESS:
         return {"failed": f"cuDeviceGetCount failed with {_cuda_error(cuda, code)}"}
-    library = ctypes.CDLL(cupti)
+    failed = ""
+    for path in libraries:
+        code = _subscribe(ctypes.CDLL(path))
+        if code == _SUCCESS:
+            return {"devices": devices.value, "library": path}
+        failed = failed or f"cuptiSubscribe failed with CUPTI error {code}"
+    return {"failed": failed}
+
+
+def _subscribe(library: ctypes.CDLL) -> int:
+    """Subscribe and unsubscribe; return CUPTI's result."""
     subscriber = ctypes.c_void_p()
     callback = ctypes.CFUNCTYPE(
         None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p
     )(lambda *_: None)
-    code = library.cuptiSubscribe(ctypes.byref(subscriber), callback, None)
-    if code != _SUCCESS:
-        return {"failed": f"cuptiSubscribe failed with CUPTI error {code}"}
-    library.cuptiUnsubscribe(subscriber)
-    return {"devices": devices.value}
+    code: int = library.cuptiSubscribe(ctypes.byref(subscriber), callback, None)
+    if code == _SUCCESS:
+        library.cuptiUnsubscribe(subscriber)
+    return code
 
 
 def try_amd(hip: str, interface: str, profiler: str) -> dict[str, int | str]:
@@ -41,7 +50,7 @@ def try_amd(hip: str, interface: str, profiler: str) -> dict[str, int | str]:
 
     buffer_bytes, deadline_s = 4 << 20, 10.0
     sizes = buffer_bytes, buffer_bytes, deadline_s, deadline_s
-    if refusal := _native.gpu_start(interface, profiler, hip, *sizes, False, False):  # noqa: FBT003
+    if refusal := _native.gpu_start(interface, profiler, hip, *sizes, False, False, []):  # noqa: FBT003
         return {"failed": refusal}
     try:
         return _count_hip_devices(hip)
@@ -58,7 +67,9 @@ def _count_hip_devices(hip: str) -> dict[str, int | str]:
     code = library.hipGetDeviceCount(ctypes.byref(devices))
     if code != _SUCCESS:
         return {"failed": f"hipGetDeviceCount failed with HIP error {code}"}
-    return {"devices": devices.value}
+    version = ctypes.c_int(0)
+    library.hipRuntimeGetVersion(ctypes.byref(version))
+    return {"devices": devices.value, "runtime_version": version.value}
 
 
 def _cuda_error(cuda: ctypes.CDLL, code: int) -> str:

@@ -49,7 +49,7 @@ class ImportHook:
         """Remember the callbacks.
 
         Args:
-            module: name of a top-level module.
+            module: its full name.
             on_import: its exceptions do not reach the program that imports the module.
             on_failure: called with the type and message of what `on_import` raised.
         """
@@ -91,11 +91,11 @@ class ImportHook:
         """Let the other finders find the module, and watch its loader."""
         thread = threading.get_ident()
         # Other finders may ask all finders, this one included.
-        if name != self.module or path is not None or thread in self._asking or not self._waits():
+        if name != self.module or thread in self._asking or not self._waits():
             return None
         self._asking.add(thread)
         try:
-            spec: ModuleSpec | None = _bootstrap._find_spec(name, None, target)  # type: ignore[attr-defined]  # noqa: SLF001
+            spec: ModuleSpec | None = _bootstrap._find_spec(name, path, target)  # type: ignore[attr-defined]  # noqa: SLF001
         finally:
             self._asking.discard(thread)
         if spec is not None:
