@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Of the content; the files are not compressed. Larger ones are named as arguments: 2,000 takes minutes.
 SIZES_MB = (60, 250)
 # `json.load` needs eight times the size, and HTA decodes with it.
-LARGEST_FOR_OTHERS_MB = 1000
+LARGEST_FOR_OTHERS_MB = 500
 PID, ENGINE = 100, 101
 _READ = "from deepcontext.profiler.importing.opening import load; load(sys.argv[1])"
 _JSON = "import json; json.load(open(sys.argv[1]))"
