@@ -15,9 +15,10 @@ import pytest
 
 from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
+from deepcontext.ui.web.app import ViewSettings, create_app
 from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from deepcontext.ui.web.static_files import STATIC
 from tests.synthetic import random_profile
 
 if TYPE_CHECKING:

@@ -187,6 +187,25 @@ def test_late_ranks_and_communication_are_those_of_the_report(make_profile: Make
     assert answer.rows[0].waited_ns == found.rows[0].waiting_ns
 
 
+def test_of_many_ranks_the_latest_are_shown_and_the_others_counted(
+    make_profile: MakeProfile,
+) -> None:
+    count = 100
+    # Each collective waits for one rank, the longer the higher its number.
+    rows = [
+        [
+            (n, 1000 + 100 * (n + 1) * (n != rank), 100 * (n + 1) * (n == rank), 0, 4096)
+            for n in range(count)
+        ]
+        for rank in range(count)
+    ]
+    answer = ranks_answer(job(make_profile, *rows))
+    shown_ranks = [row.rank for row in answer.late_over_time]
+    assert shown_ranks == list(range(count - 64, count))
+    assert [int(row["rank"]) for row in shown(answer.late)] == shown_ranks[::-1]
+    assert answer.late.note.endswith(f"64 of {count} ranks are shown, the latest.")
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [({"unmatched": 1}, "could not be matched"), ({"are_apart": False}, "process groups")],

@@ -14,11 +14,12 @@ from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli.app import main
 from deepcontext.ui.report.machine import report_to_dict
 from deepcontext.ui.web.about import about
-from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
+from deepcontext.ui.web.app import ViewSettings, create_app
 from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from deepcontext.ui.web.roofline import MOST_POINTS, roofline, roofline_answer
+from deepcontext.ui.web.static_files import STATIC
 from tests.profiler.summaries.test_roofline import CALLS, FRAMES, PARENTS, PEAKS, RUN, compiled
 from tests.ui.test_web_one_file import header
 

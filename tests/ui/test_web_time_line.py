@@ -16,9 +16,10 @@ from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.web import time_line as page_line
 from deepcontext.ui.web.about import about
-from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
+from deepcontext.ui.web.app import ViewSettings, create_app
 from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from deepcontext.ui.web.static_files import STATIC
 from tests.kept_steps import lane, step, with_steps
 from tests.ui.test_web_one_file import header
 

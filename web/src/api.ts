@@ -76,7 +76,8 @@ export class Source {
   #thread: Thread | null = null;
   #last = 0;
 
-  constructor(private readonly data: string) {}
+  /** `data`: that of the page's own file, "" for a page of a server. */
+  constructor(readonly data: string) {}
 
   connect(thread: Thread): void {
     this.#thread = thread;

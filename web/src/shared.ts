@@ -4,10 +4,11 @@ import { Fragment, h } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Surface } from "./draw/surface";
 import { START } from "./model/address";
-import { mix, palette, shadeOf, shades } from "./model/colors";
+import { mix, palette } from "./model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "./model/format";
 import { about, dark, go, measure, place, showNode, tree } from "./state";
 import { Bar, Legend, Stack } from "./views/bar";
+import { layerFills } from "./views/coloring";
 import { addViews } from "./views/later_views";
 import { Empty, Link, Select, SourceLink, Subtabs, ValueCell, Waiting } from "./views/parts";
 import { PlainTable, time } from "./views/plain_table";
@@ -24,8 +25,7 @@ export const shared = {
   START,
   mix,
   palette,
-  shadeOf,
-  shades,
+  layerFills,
   formatCount,
   formatShare,
   formatTime,

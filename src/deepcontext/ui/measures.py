@@ -27,7 +27,7 @@ _SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
 _GROUP_OF_UNIT: Final = {"bytes": "Memory", "count": "Counts", "flop": "Work"}
 # Words in names of times.
 _WAITS: Final = frozenset({"wait", "ready", "sleep", "delay"})
-_BETWEEN: Final = _WAITS | {"idle"}
+_BY_LINE: Final = _WAITS | {"idle", "peak"}
 _OF_GPU: Final = ("gpu_", "device_", "nccl_")
 _EVENTS: Final = {
     "alloc_bytes": "allocations",
@@ -43,7 +43,7 @@ class Measure:
 
     `group` is the heading that a list of measures puts it under. `by_line`: a tree shows it by line
     unless the user decides otherwise, because it lies between operators, where only a line says what
-    the program did.
+    the program did, or because it is memory at the peak, which is changed where a line allocates it.
     """
 
     key: str
@@ -96,7 +96,7 @@ def measures(profile: Profile) -> list[Measure]:
 
 
 def _is_by_line(name: str) -> bool:
-    return name.startswith("sampled_") or not _BETWEEN.isdisjoint(name.split("_"))
+    return name.startswith("sampled_") or not _BY_LINE.isdisjoint(name.split("_"))
 
 
 def _group(name: str, unit: str) -> str:

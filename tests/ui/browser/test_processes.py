@@ -227,3 +227,22 @@ def test_files_named_one_by_one_are_compared_and_never_a_job(
         opened.page.goto(address)
         opened.page.wait_for_selector("main[aria-label='compare']")
         assert opened.page.locator(".tabs button:has-text('Processes')").count() == 0
+
+
+def test_processes_that_come_while_the_page_is_open_are_offered(
+    many: Path, browser: Browser
+) -> None:
+    *others, last = run_directory.profiles(many)
+    content = last.read_bytes()
+    last.unlink()
+    first = Profile.load(others[0])
+    with serving(many) as address, open_page(browser, address, first) as opened:
+        opened.go(VIEW)
+        opened.page.wait_for_selector(f"main p:has-text('{len(others)} processes')")
+        last.write_bytes(content)
+        opened.page.evaluate("window.dispatchEvent(new Event('focus'))")
+        opened.page.wait_for_selector(".banner:has-text('many.dcrun')")
+        opened.errors.clear()  # the browser names the refused request in its console
+        opened.page.click("button:has-text('Show the newer run')")
+        opened.page.wait_for_selector(f"main p:has-text('{len(others) + 1} processes')")
+        assert opened.page.locator(".banner").count() == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.synthetic import random_profile
 from tests.ui.browser.conftest import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser
@@ -123,3 +123,50 @@ def test_lines_of_a_source_file_are_found(opened: Opened) -> None:
     )
     share = wanted.evaluate("(each) => parseFloat(each.style.getPropertyValue('--share')) || 0")
     assert share == max(shares)
+
+
+# Holds what the page asks its engine's thread, until it is released.
+HOLD = """
+const post = Worker.prototype.postMessage;
+const held = [];
+let isHeld = false;
+Worker.prototype.postMessage = function (sent) {
+  if (isHeld) held.push([this, sent]);
+  else post.call(this, sent);
+};
+window.hold = () => { isHeld = true; };
+window.release = () => {
+  isHeld = false;
+  for (const [worker, sent] of held.splice(0)) post.call(worker, sent);
+};
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "question"),
+    [("sandwich", "functions"), ("table", "table"), ("table&text=linear", "table")],
+)
+def test_enter_waits_for_the_answer_to_the_text_in_the_box(
+    open_on: Callable[..., Any],
+    address: str,
+    profiles: tuple[Path, Path],
+    place: str,
+    question: str,
+) -> None:
+    with open_on(address, Profile.load(profiles[0])) as opened:
+        opened.page.add_init_script(HOLD)
+        opened.go(f"view={place}")
+        opened.page.wait_for_selector(".flat tbody tr")
+        opened.page.evaluate("hold()")
+        opened.page.fill(BOX, "addmm")
+        opened.page.keyboard.press("Enter")
+        opened.until("location.hash.includes('text=addmm')")
+        # Frames in which the rows that were found before could be visited.
+        opened.page.evaluate("new Promise((done) => setTimeout(done, 300))")
+        assert f"view={place.partition('&')[0]}" in opened.page.url
+        assert "func=" not in opened.page.url
+        opened.page.evaluate("release()")
+        rows = opened.ask(f"{question}?text=addmm")["rows"]
+        costliest = max(rows, key=lambda row: row["exclusive"])
+        opened.page.wait_for_selector(f".details h2:has-text('{costliest['name']}')")
+        assert opened.func() == costliest["id"]

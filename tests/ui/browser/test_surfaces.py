@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,15 @@ def test_on_a_phone_nothing_overlaps_and_the_chosen_view_is_visible(opened: Open
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
     canvas = box(opened.page.locator("canvas"))
     assert canvas[1] < 844 / 4
+    # Lines wrap: no part has to be pushed aside, and the switches come when they are asked for.
+    assert not opened.page.locator(".layers").is_visible()
+    opened.page.click(".more")
+    parts = opened.page.locator(".tabs button, .toolbar button, .toolbar select, .check").all()
+    assert len(parts) > 20
+    for part in parts:
+        left, _, right, _ = box(part)
+        assert left >= 0
+        assert right <= 390
     opened.go("view=trust")
     trust = opened.page.locator(".tabs button[aria-current=page]")
     opened.page.wait_for_timeout(300)
@@ -194,7 +204,7 @@ def test_a_table_is_copied_as_markdown(opened: Opened) -> None:
     opened.page.click("button:has-text('Copy as Markdown')")
     opened.page.wait_for_selector("button:has-text('Copied')")
     head, line, *rows = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
-    assert head.startswith("| name | total | self ↓ | phases |")
+    assert head.startswith("| name | total | self | phases |")
     assert line == "|" + " --- |" * 7
     assert len(rows) == opened.page.locator(".flat tbody tr").count()
     assert all(row.replace("\\|", "").count("|") == 8 for row in rows)
@@ -359,3 +369,27 @@ def test_callers_as_a_table_have_no_empty_columns(opened: Opened) -> None:
     assert [head.inner_text() for head in heads.all() if head.is_visible()] == ["function", "cost"]
     right = box(opened.page.locator(".grid-box"))[2]
     assert right - box(opened.page.locator(".grid-row .value-share").first)[2] < 40
+
+
+def test_a_long_name_of_a_file_is_not_cut_off_on_a_phone(
+    open_on: OpenOn, profiles: tuple[Path, Path], tmp_path: Path
+) -> None:
+    profile = Profile.load(profiles[0])
+    name = "_".join(["a_long_name"] * 8)
+    strings = [text.replace("torch_mlp", name) for text in profile.frames.strings]
+    profile = dataclasses.replace(
+        profile, frames=dataclasses.replace(profile.frames, strings=strings)
+    )
+    path = tmp_path / "long.dcprof"
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.page.set_viewport_size({"width": 390, "height": 844})
+        opened.go("view=overview")
+        links = opened.page.locator(f".overview button:has-text('{name}')")
+        links.first.wait_for()
+        for link in links.all():
+            left, _, right, _ = box(link)
+            assert left >= 0
+            assert right <= 390
+        sideways = "(each) => each.scrollWidth - each.clientWidth"
+        assert opened.page.locator(".overview").evaluate(sideways) <= 0

@@ -52,6 +52,7 @@ def test_where_memory_is_at_the_peak(opened: Opened) -> None:
     opened.page.click(".overview-pool .legend-line button >> nth=0")
     opened.page.wait_for_selector("main[aria-label='flame'] canvas")
     opened.until("location.hash.includes('metric=peak_')")
+    assert opened.page.locator(".check:has-text('lines') input").is_checked()
 
 
 def test_why_the_gpu_is_idle(open_on: Any) -> None:

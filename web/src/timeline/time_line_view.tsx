@@ -2,9 +2,10 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { KeptStep, SpanNode, StepAnswer } from "../api_types";
-import { palette, shadeOf, shades } from "../model/colors";
+import { palette } from "../model/colors";
 import { formatTime } from "../model/format";
 import { dark, go, place, showNode, tree } from "../state";
+import { layerFills } from "../views/coloring";
 import { Empty, Link, Select, SourceLink, Waiting } from "../views/parts";
 import { useAnswer } from "../views/use_answer";
 import type { Chosen } from "./painter";
@@ -135,10 +136,8 @@ function fillsOf(step: StepAnswer): string[] {
   if (place.value.color === "phase") {
     return step.nodes.map(({ phase }) => colors.phases[phase] ?? colors.phases.none);
   }
-  const ofLayer = new Map(
-    Object.entries(colors.layers).map(([layer, color]) => [layer, shades(color, dark.value)]),
-  );
-  return step.nodes.map(({ layer, name }) => ofLayer.get(layer)?.[shadeOf(name)] ?? colors.same);
+  const shaded = layerFills(dark.value);
+  return step.nodes.map(({ layer, name }) => shaded(layer, name));
 }
 
 /** Whether each node's name or line contains the text that is searched for. */

@@ -90,7 +90,7 @@ function Notices() {
   return (
     <div class="banner quiet">
       <span>{notices.join("; ")}</span>
-      <Icon label="Close the notice" onClick={() => setOpen(false)}>
+      <Icon label="Close" onClick={() => setOpen(false)}>
         ×
       </Icon>
     </div>

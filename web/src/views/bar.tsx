@@ -9,6 +9,8 @@ export interface Part {
   readonly value: number;
   readonly color: string | undefined;
   readonly show?: (() => void) | undefined;
+  /** Of a switch, whether it is on. */
+  readonly isPressed?: boolean;
 }
 
 /** Parts end to end; what they are, a reader hears, or sees under the mouse. */
@@ -42,7 +44,7 @@ export function Stack(props: {
 
 /** What colours stand for; a part with something to show is a button. */
 export function Legend(props: {
-  parts: readonly Pick<Part, "name" | "color" | "show">[];
+  parts: readonly Omit<Part, "value">[];
   title?: ComponentChildren;
   /** What follows a name. */
   more?: (index: number) => string;
@@ -51,9 +53,16 @@ export function Legend(props: {
   return (
     <span class="legend-line">
       {props.title}
-      {props.parts.map(({ name, color, show }, index) => (
+      {props.parts.map(({ name, color, show, isPressed }, index) => (
         <span key={name}>
-          <i style={{ background: color }} /> {show ? <Link onClick={show}>{name}</Link> : name}{" "}
+          <i style={{ background: color }} />{" "}
+          {show ? (
+            <Link onClick={show} aria-pressed={isPressed}>
+              {name}
+            </Link>
+          ) : (
+            name
+          )}{" "}
           {props.more?.(index)}
         </span>
       ))}

@@ -6,7 +6,7 @@ import { compared, go, place, profile, tree } from "../state";
 import { CopyTable } from "./copy";
 import { changeText, profileName, ratioText, sideText } from "./node_tip";
 import { Empty, Subtabs, Waiting } from "./parts";
-import { useMatches } from "./search_box";
+import { useRowMatches } from "./search_box";
 import { type Column, RowName, SortedTable } from "./sorted_table";
 import { useAnswer } from "./use_answer";
 
@@ -21,20 +21,14 @@ export function Changes() {
     files: `${first},${second}`,
     text,
   };
-  const { answer, error, of } = useAnswer("changes", query);
-  const fileOf = ({ after }: Change) => (after === null ? first : second);
-  useMatches(() => {
-    if (!answer || of !== spelling("changes", query)) return null;
-    const { match_count: count, match_value: value, total, unit, rows } = answer;
-    const visit = (at: number) => open(rows[at].row, fileOf(rows[at]));
-    return { count, value, total, unit, known: rows.length, visit };
-  }, [answer]);
+  const asked = useAnswer("changes", query);
+  const { answer, error } = asked;
+  const visit = (each: Change) => open(each.row, each.after === null ? first : second);
+  useRowMatches(asked, spelling("changes", query), visit);
   if (error) return <Empty title="Nothing to compare">{error}</Empty>;
   if (!answer) return <Waiting />;
   const { unit, ratio, rows } = answer;
-  const name = (each: Change) => (
-    <RowName row={each.row} onOpen={() => open(each.row, fileOf(each))} />
-  );
+  const name = (each: Change) => <RowName row={each.row} onOpen={() => visit(each)} />;
   const side = (value: number | null) => sideText(value, unit);
   const columns: Column<Change>[] = [
     ["name", "self", ({ row }) => row.name, name],

@@ -22,15 +22,20 @@ export function fillsOf(layout: Layout, by: ColorBy, dark: boolean): (node: numb
   if (by === "phase") {
     return (node) => colors.phases[layout.phase[node]] ?? colors.phases.none;
   }
-  const ofLayer = new Map(
-    Object.entries(colors.layers).map(([layer, color]) => [layer, shades(color, dark)]),
-  );
-  const fills = layout.functions.name.map((name, func) => {
-    const layer = layout.functions.layer[func];
-    const each = ofLayer.get(layer) ?? ofLayer.get("root") ?? [];
-    return each[shadeOf(name)] ?? colors.same;
-  });
+  const { name, layer } = layout.functions;
+  const shaded = layerFills(dark);
+  const fills = name.map((each, func) => shaded(layer[func], each));
   return (node) => fills[layout.func[node]];
+}
+
+/** Return a function from layer and name to a shade of the layer's colour. */
+export function layerFills(dark: boolean): (layer: string, name: string) => string {
+  const { layers } = palette(dark);
+  const known: Record<string, string[]> = {};
+  return (layer, name) => {
+    known[layer] ??= shades(layers[layer] ?? layers.root, dark);
+    return known[layer][shadeOf(name)];
+  };
 }
 
 function changeFills(layout: Layout, dark: boolean): (node: number) => string {

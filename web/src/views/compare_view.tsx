@@ -1,7 +1,9 @@
 // Several profiles: the difference of two in one graph, all as columns of a table, or beside each other.
 
+import type { FunctionComponent } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { FlameAnswer } from "../engine/answers";
+import type { Place } from "../model/address";
 import { palette } from "../model/colors";
 import { formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";
@@ -19,18 +21,21 @@ import {
 } from "../state";
 import { Legend } from "./bar";
 import { Changes } from "./changes_view";
-import { CopyButton, escaped, markdownOf } from "./copy";
+import { CopyTable } from "./copy";
 import { Details } from "./details";
 import { Drawing } from "./drawing";
 import { askedWidth } from "./flame_view";
 import { useGraph } from "./graph_handle";
-import { changeOf, nodeName, nodeSentence, profileName } from "./node_tip";
+import { changeOf, nodeSentence, profileName } from "./node_tip";
 import { Check, Empty, Select, Subtabs, Waiting } from "./parts";
-import { cellsOf } from "./tree_table";
 import { useAnswer } from "./use_answer";
 
 const SIDES: Record<string, string> = { changes: "biggest changes", beside: "side by side" };
-const LEVEL = "\u2003"; // a space that Markdown keeps
+const SHOWN: Record<Place["sides"], FunctionComponent> = {
+  changes: Changes,
+  difference: Difference,
+  beside: Beside,
+};
 
 export function CompareView() {
   const files = compared.value;
@@ -42,6 +47,7 @@ export function CompareView() {
     );
   }
   const { sides, normalize } = place.value;
+  const Shown = SHOWN[sides];
   const all = (about.value?.profiles ?? [])
     .slice(0, about.value?.compared)
     .map((each, file) => [file, each.name] as const);
@@ -50,7 +56,7 @@ export function CompareView() {
       <div class="subtabs">
         <Subtabs
           label="How to compare"
-          names={["changes", "difference", "beside"] as const}
+          names={Object.keys(SHOWN) as Place["sides"][]}
           chosen={sides}
           text={(name) => SIDES[name] ?? name}
           onChoose={(chosen) => go({ sides: chosen })}
@@ -80,13 +86,7 @@ export function CompareView() {
           />
         )}
       </div>
-      {sides === "difference" ? (
-        <Difference key={files.join()} />
-      ) : sides === "changes" ? (
-        <Changes key={files.join()} />
-      ) : (
-        <Beside />
-      )}
+      <Shown key={files.join()} />
     </div>
   );
 }
@@ -117,14 +117,6 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
   const head = totals.flatMap((_, side) =>
     side ? [profileName(side), "change"] : [profileName(side)],
   );
-  const markdown = (rows: readonly number[]) =>
-    markdownOf([
-      ["function", ...head.map(escaped)],
-      ...rows.map((row) => [
-        LEVEL.repeat(layout.depth[row]) + escaped(nodeName(layout, row)),
-        ...cellsOf(layout, row, false),
-      ]),
-    ]);
   return (
     <>
       <div class="status compare-sum">
@@ -134,6 +126,7 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
             {side > 0 && ` (${changeOf(totals[0], total, unit)})`}
           </span>
         ))}
+        {asTable.value && <CopyTable />}
         {!asTable.value && (
           <>
             <Legend
@@ -155,11 +148,6 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
             handle={handle}
             label="Difference of profiles"
             head={head}
-            foot={(rows) => (
-              <div class="status">
-                <CopyButton what="the open rows" text={() => markdown(rows)} />
-              </div>
-            )}
           />
         </div>
         {detailsOpen.value && <Details layout={layout} node={node} />}

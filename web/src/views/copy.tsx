@@ -5,7 +5,7 @@ import { type Layout, pathTo } from "../model/layout";
 import { spoken } from "../state";
 import { nodeName } from "./node_tip";
 import { shorten } from "./parts";
-import { isWhole } from "./sorted_table";
+import { isWhole } from "./windowed";
 
 const SAID_MS = 1500;
 
@@ -47,12 +47,12 @@ function copy(text: string): boolean {
   return document.execCommand("copy");
 }
 
-/** `what` is copied as Markdown, or else as the button's title says. */
 /** Put the address on the clipboard. */
 export function copyLink(): void {
   spoken.value = copy(location.href) ? "link copied" : "the link could not be copied";
 }
 
+/** `what` is copied as Markdown, or else as the button's title says. */
 export function CopyButton(props: { what?: string; title?: string; text: () => string }) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
@@ -76,33 +76,32 @@ export function CopyButton(props: { what?: string; title?: string; text: () => s
   );
 }
 
-/** A button for the table that follows it. */
+/** A button for the table of the view; of a tree, the rows that are open. */
 export function CopyTable() {
-  const text = () => {
-    const table = document.querySelector<HTMLTableElement>("main table");
-    return table ? tableMarkdown(table) : "";
-  };
-  return <CopyButton what="the table" text={text} />;
+  return <CopyButton what="the table" text={tableMarkdown} />;
 }
 
-function tableMarkdown(table: HTMLTableElement): string {
-  return markdownOf(Array.from(table.rows, (row) => Array.from(row.cells, cellText)));
+const LEVEL = "\u2003"; // a space that Markdown keeps
+
+function tableMarkdown(): string {
+  const table = document.querySelector("main table, main [role=treegrid]");
+  const rows = table?.querySelectorAll("tr, [role=row]") ?? [];
+  const [head, ...others] = Array.from(rows, (row) => {
+    const cells = Array.from(row.children, cellText);
+    cells[0] = LEVEL.repeat((Number(row.ariaLevel) || 1) - 1) + cells[0];
+    return cells;
+  });
+  if (!head) return "";
+  return [head, head.map(() => "---"), ...others]
+    .map((cells) => `| ${cells.join(" | ")} |\n`)
+    .join("");
 }
 
-/** Return lines of escaped cells as a table; the first line is the head. */
-export function markdownOf(lines: string[][]): string {
-  lines.splice(
-    1,
-    0,
-    lines[0].map(() => "---"),
-  );
-  return lines.map((cells) => `| ${cells.join(" | ")} |\n`).join("");
-}
-
-function cellText(cell: HTMLTableCellElement): string {
-  const told = cell.querySelector("[role=img]")?.getAttribute("aria-label");
+function cellText(cell: Element): string {
+  const said = cell.querySelector("[role=img]")?.getAttribute("aria-label");
+  const text = cell.querySelector<HTMLElement>(".clip") ?? (cell as HTMLElement);
   // biome-ignore lint/performance/useDomNodeTextContent: parts on lines of their own need a space
-  return escaped(told ?? cell.innerText);
+  return escaped(said ?? text.innerText);
 }
 
 /** Return text in which Markdown sees neither marks nor cells of a table. */

@@ -21,7 +21,7 @@ import {
 import { CopyButton, pathText, useCopiedPath } from "./copy";
 import { laterViews } from "./later_views";
 import { NodeTip, nodeName } from "./node_tip";
-import { Dot, Icon, Link, SourceLink, words } from "./parts";
+import { Dot, Icon, Link, SourceLink, ValueCell, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const CALLS = "call_duration_ns.count";
@@ -39,7 +39,7 @@ export function Details(props: DetailsProps) {
   return (
     <aside class="details" aria-label="Selected node">
       <Icon
-        label="Close the details"
+        label="Close"
         class="icon details-close"
         onClick={() => {
           detailsOpen.value = false;
@@ -70,9 +70,7 @@ function Overview(props: { layout: Layout }) {
       </p>
       <p class="muted">{measure.value?.description}</p>
       {asked.answer && <Numbers answer={asked.answer} />}
-      <p class="muted hint">
-        Click a box to zoom in and see its numbers here. Click the top box to zoom out.
-      </p>
+      <p class="muted hint">Click a box to zoom in, the top one to go back</p>
     </>
   );
 }
@@ -314,19 +312,20 @@ function Parts(props: {
   return (
     <section class="parts">
       <h3>{props.title}</h3>
-      {props.rows.map(([name, value], index) => (
-        <div class="part" key={name}>
-          {props.onPick ? (
-            <Link onClick={() => props.onPick?.(index)}>{name}</Link>
-          ) : (
-            <span>{name}</span>
-          )}
-          <span class="part-bar" aria-hidden="true">
-            <span style={{ width: `${(100 * value) / whole}%` }} />
-          </span>
-          <span class="part-value">{formatValue(value, props.unit)}</span>
-        </div>
-      ))}
+      <table class="numbers">
+        <tbody>
+          {props.rows.map(([name, value], index) => (
+            <tr key={name}>
+              <th scope="row">
+                {props.onPick ? <Link onClick={() => props.onPick?.(index)}>{name}</Link> : name}
+              </th>
+              <td>
+                <ValueCell value={value} total={whole} unit={props.unit} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </section>
   );
 }

@@ -14,7 +14,7 @@ import { TreeTable, type TreeTableProps } from "./tree_table";
 
 type DrawingProps = Omit<FlameCanvasProps, "scene" | "tip" | "onKey" | "shown" | "onShown"> &
   Partial<Pick<FlameCanvasProps, "shown" | "onShown">> &
-  Pick<TreeTableProps, "first" | "head" | "foot" | "onKey"> & {
+  Pick<TreeTableProps, "first" | "head" | "onKey"> & {
     backwards?: boolean;
     upward?: boolean;
     /** The first level of a graph. */

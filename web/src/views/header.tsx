@@ -25,11 +25,6 @@ export function Header() {
     <header class="header">
       <h1 class="unseen">{current?.name}</h1>
       <div class="brand">
-        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
-          <rect x="1" y="1.5" width="14" height="3.6" rx="1" class="mark-a" />
-          <rect x="1" y="6.2" width="9.5" height="3.6" rx="1" class="mark-b" />
-          <rect x="1" y="10.9" width="5.5" height="3.6" rx="1" class="mark-c" />
-        </svg>
         {profiles.length > 1 ? (
           <select
             aria-label="Profile"
@@ -78,7 +73,7 @@ export function Header() {
       </nav>
       <Search />
       <Icon
-        label="Details of the selected node"
+        label="Details"
         disabled={!DETAILED.includes(view)}
         aria-pressed={detailsOpen.value}
         title="Details (i)"

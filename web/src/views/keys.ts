@@ -15,6 +15,7 @@ import {
 import { copyLink } from "./copy";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
+import { savePage } from "./save";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
 
@@ -65,4 +66,5 @@ export const ACTIONS: Readonly<Record<string, () => void>> = {
   },
   d: nextTheme,
   y: copyLink,
+  e: savePage,
 };

@@ -43,11 +43,11 @@ function Choices() {
         ref={focus}
         type="text"
         role="combobox"
-        aria-label="Name of a view, measure, setting, finding, function or line"
+        aria-label="Name"
         aria-expanded="true"
         aria-controls="choices"
         aria-activedescendant={`choice-${at}`}
-        placeholder="Views, measures, settings, findings, functions, lines"
+        placeholder="View, measure, setting, finding, function, line"
         spellcheck={false}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -65,6 +65,7 @@ export function Subtabs<Name extends string>(props: {
 export function Link(props: {
   plain?: boolean;
   title?: string | undefined;
+  "aria-pressed"?: boolean | undefined;
   onClick?: (() => void) | undefined;
   children: ComponentChildren;
 }) {

@@ -11,7 +11,7 @@ import { choose, Drawing } from "./drawing";
 import { askedWidth, onNodeKey } from "./flame_view";
 import { nodeName } from "./node_tip";
 import { Empty, Waiting, words } from "./parts";
-import { useMatches } from "./search_box";
+import { useRowMatches } from "./search_box";
 import {
   CALL_COLUMN,
   type Column,
@@ -50,13 +50,9 @@ function columnsOf(unit: string): Column<TableRow>[] {
 /** The functions of the tree that match the search. */
 function FunctionList(props: { func: number }) {
   const query = { ...tree.value, text: place.value.text };
-  const { answer, error, of } = useAnswer("functions", query);
-  useMatches(() => {
-    if (!answer || of !== spelling("functions", query)) return null;
-    const { match_count: count, match_value: value, total, unit, rows } = answer;
-    const visit = (at: number) => go({ func: rows[at].id });
-    return { count, value, total, unit, known: rows.length, visit };
-  }, [answer]);
+  const asked = useAnswer("functions", query);
+  const { answer, error } = asked;
+  useRowMatches(asked, spelling("functions", query), ({ id }) => go({ func: id }));
   return (
     <nav class="functions" aria-label="Functions">
       {answer ? (

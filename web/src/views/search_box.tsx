@@ -1,13 +1,14 @@
 // The search box: marks what matches while one types, and goes from one match to the next, the costliest first.
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
+import type { FoundNode } from "../engine/answers";
 import type { View } from "../model/address";
 import { formatCount, formatShare, formatValue } from "../model/format";
 import { titleOf } from "../model/key_texts";
 import { type Layout, nodeOfSource } from "../model/layout";
 import { spelling } from "../model/question";
 import { found, matching } from "../model/search";
-import { signal } from "../signals";
+import { computed, effect, signal } from "../signals";
 import { go, measure, place, selected, tree } from "../state";
 import { graph } from "./graph_handle";
 import { Icon } from "./parts";
@@ -27,40 +28,81 @@ export interface Matches {
   visit(at: number): void;
 }
 
-/** The matches of a view that does not show the tree. */
-const ofView = signal<Matches | null>(null);
-const current = signal<Matches | null>(null);
+/** What was found last, and in which view for which text: the answer for this text may be on its way. */
+const latest = signal<(Matches & { of: string }) | null>(null);
+const current = computed(() => {
+  const found = latest.value;
+  return found?.of === searched() ? found : null;
+});
 /** The match that was visited last; -1 for none. */
 const at = signal(-1);
+/** Enter, before the matches are known. */
+let isAwaited = false;
+effect(() => {
+  if (!current.value || !isAwaited) return;
+  isAwaited = false;
+  goToMatch(1);
+});
 
-/** Search in what a view shows, instead of in the tree. */
+function searched(): string {
+  const { view, text } = place.value;
+  return text && `${isOfTree(view) ? "" : view} ${text}`;
+}
+
+function isOfTree(view: View): boolean {
+  return !["compare", "table", "sandwich", "source"].includes(view);
+}
+
+/** Say what matches in what a view shows, once it is known. */
 export function useMatches(make: () => Matches | null, inputs: readonly unknown[]): void {
+  const of = searched();
   useEffect(() => {
-    ofView.value = make();
+    const made = of ? make() : null;
+    if (!made) return;
+    const found = { ...made, of };
+    at.value = -1;
+    latest.value = found;
     return () => {
-      ofView.value = null;
+      if (latest.value === found) latest.value = null;
     };
-  }, inputs);
+  }, [of, ...inputs]);
+}
+
+/** The rows of a table that match; the first one is visited first, or the first in another order. */
+export function useRowMatches<Row>(
+  asked: { answer: Rows<Row> | null; of: string },
+  question: string,
+  open: (row: Row) => void,
+  order?: (a: Row, b: Row) => number,
+): void {
+  const { answer, of } = asked;
+  useMatches(() => {
+    if (!answer || of !== question) return null;
+    const { match_count: count, match_value: value, total, unit } = answer;
+    const rows = order ? [...answer.rows].sort(order) : answer.rows;
+    return { count, value, total, unit, known: rows.length, visit: (at) => open(rows[at]) };
+  }, [answer]);
+}
+
+interface Rows<Row> {
+  readonly match_count: number;
+  readonly match_value: number;
+  readonly total: number;
+  readonly unit: string;
+  readonly rows: readonly Row[];
 }
 
 export function Search() {
   const input = useRef<HTMLInputElement>(null);
   const timer = useRef(0);
-  // Enter, before the matches are known.
-  const isAwaited = useRef(false);
   const { text } = place.value;
   // While it has the focus, the box owns its text: what is searched for may be older.
   useEffect(() => {
     const box = input.current;
     if (box && document.activeElement !== box) box.value = text;
   }, [text]);
-  const matches = useFound();
-  useEffect(() => {
-    at.value = -1;
-    current.value = matches;
-    if (isAwaited.current && matches) goToMatch(1);
-    if (matches) isAwaited.current = false;
-  }, [matches]);
+  useFound();
+  const matches = current.value;
   const search = () => {
     window.clearTimeout(timer.current);
     go({ text: input.current?.value ?? "" }, "merged");
@@ -98,7 +140,7 @@ export function Search() {
           if (event.key === "Enter") {
             if (box.value === place.value.text && current.value) {
               goToMatch(event.shiftKey ? -1 : 1);
-            } else isAwaited.current = true;
+            } else isAwaited = true;
             search();
           } else if (event.key === "Escape") {
             box.value = "";
@@ -138,29 +180,18 @@ function countText({ count, value, total, unit }: Matches): string {
   return `${place}${formatCount(count)} · ${formatValue(value, unit)} · ${formatShare(value, total)}`;
 }
 
-const NOT_OF_TREE: readonly View[] = ["compare", "table", "sandwich", "source"];
-
-/** What matches in a comparison as it is drawn, in the rows of a view, elsewhere in the tree. */
-function useFound(): Matches | null {
+/** Find what matches in a comparison as it is drawn, or in the tree where a view does not find it itself. */
+function useFound(): void {
   const { text, view } = place.value;
-  const shown = view === "compare" ? (graph.value?.layout ?? null) : null;
-  const drawn = useMemo(() => (shown && text ? inLayout(shown, text) : null), [shown, text]);
-  const inTree = !NOT_OF_TREE.includes(view);
-  const query = text && inTree ? { ...tree.value, text } : null;
-  const asked = useAnswer("find", query);
-  const answer = query && asked.of === spelling("find", query) ? asked.answer : null;
-  const unit = measure.value?.unit ?? "";
-  const nodes = useMemo(
-    () =>
-      answer && {
-        ...answer,
-        unit,
-        known: answer.nodes.length,
-        visit: (index: number) => visit(answer.nodes[index].source, answer.nodes[index].id),
-      },
-    [answer],
-  );
-  return text ? (ofView.value ?? drawn ?? nodes) : null;
+  const shown = view === "compare" && graph.value?.layout;
+  useMatches(() => (shown ? inLayout(shown, text) : null), [shown]);
+  const query = text && isOfTree(view) ? { ...tree.value, text } : null;
+  const { answer, of } = useAnswer("find", query);
+  useMatches(() => {
+    if (!query || !answer || of !== spelling("find", query)) return null;
+    const visit = (at: number) => visitNode(answer.nodes[at]);
+    return { ...answer, unit: measure.value?.unit ?? "", known: answer.nodes.length, visit };
+  }, [answer]);
 }
 
 function inLayout(layout: Layout, text: string): Matches {
@@ -175,14 +206,14 @@ function inLayout(layout: Layout, text: string): Matches {
   };
 }
 
-function visit(source: number, func: number): void {
+function visitNode({ source, id }: FoundNode): void {
   const { view } = place.value;
   const shown = graph.value;
   const node = !shown
     ? -1
     : view === "flame"
       ? nodeOfSource(shown.layout, source)
-      : rowOf(shown.layout, func);
+      : rowOf(shown.layout, id);
   if (node >= 0) shown?.select(node);
   else {
     selected.value = { node: source, func: -1, layout: -1 };

@@ -4,7 +4,6 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import type { TableAnswer, TableRow } from "../engine/answers";
 import { formatCount } from "../model/format";
-import { signal } from "../signals";
 import { go, place } from "../state";
 import { Dot, Empty, Link, shorten } from "./parts";
 import { useWindowed } from "./windowed";
@@ -46,18 +45,6 @@ export const CALL_COLUMN: Column<TableRow> = [
 
 /** As in the style. */
 const ROW_HEIGHT = 26;
-/** Fewer rows all exist, so that the browser finds them. */
-const FEW = 100;
-/** Whether all rows exist, to be printed or copied. */
-export const isWhole = signal(false);
-for (const [event, value] of [
-  ["beforeprint", true],
-  ["afterprint", false],
-] as const) {
-  window.addEventListener(event, () => {
-    isWhole.value = value;
-  });
-}
 
 /** The first column names the rows; at first the column "exclusive" sorts them. */
 export function SortedTable<Row>(props: {
@@ -81,9 +68,7 @@ export function SortedTable<Row>(props: {
     [props.rows, column?.[0], ascending],
   );
   const box = useRef<HTMLDivElement>(null);
-  const windowed = useWindowed(box, rows.length, ROW_HEIGHT);
-  const isAll = rows.length <= FEW || isWhole.value;
-  const { first, last } = isAll ? { first: 0, last: rows.length } : windowed;
+  const { first, last } = useWindowed(box, rows.length, ROW_HEIGHT);
   return (
     <div class="table-box" ref={box} tabIndex={0} role="region" aria-label={props.label}>
       <table class="flat">
@@ -101,9 +86,6 @@ export function SortedTable<Row>(props: {
                   onClick={() => go({ sort: (each === column && !ascending ? "-" : "") + each[0] })}
                 >
                   {each[1]}
-                  <span class="sort" aria-hidden="true">
-                    {each === column ? (ascending ? " ↑" : " ↓") : ""}
-                  </span>
                 </button>
               </th>
             ))}

@@ -123,7 +123,7 @@ function SourceText(props: { answer: SourceAnswer }) {
     const { total, unit } = answer;
     const visit = (at: number) => go({ line: lines[at] }, "merged");
     return { count: lines.length, value, total, unit, known: lines.length, visit };
-  }, [answer, place.value.text]);
+  }, [answer]);
   const numbers = [...texts.keys()].sort((a, b) => a - b);
   useEffect(() => {
     const row = box.current?.querySelector(`[data-line="${wanted}"]`);

@@ -8,7 +8,7 @@ import { dark, go, place, profile, tree } from "../state";
 import { Legend, Stack } from "./bar";
 import { CopyTable } from "./copy";
 import { Empty, Subtabs, ValueCell, Waiting, words } from "./parts";
-import { useMatches } from "./search_box";
+import { useRowMatches } from "./search_box";
 import {
   CALL_COLUMN,
   type Column,
@@ -55,12 +55,7 @@ export function TableView() {
     text,
   };
   const asked = useAnswer("table", query);
-  useMatches(() => {
-    if (!asked.answer || asked.of !== spelling("table", query)) return null;
-    const { match_count: count, match_value: value, total, unit, rows } = asked.answer;
-    const best = [...rows].sort((a, b) => b.exclusive - a.exclusive);
-    return { count, value, total, unit, known: best.length, visit: (at) => open(best[at]) };
-  }, [asked]);
+  useRowMatches(asked, spelling("table", query), open, (a, b) => b.exclusive - a.exclusive);
   return (
     <div class="page">
       <div class="subtabs">

@@ -1,5 +1,6 @@
 // The second line: what the graph shows; its switches are also the legend.
 
+import { useState } from "preact/hooks";
 import type { Measure } from "../api_types";
 import type { ColorBy, Place } from "../model/address";
 import { palette } from "../model/colors";
@@ -17,6 +18,7 @@ import {
   showAs,
   toggleLines,
 } from "../state";
+import { Legend } from "./bar";
 import { Check, Select, words } from "./parts";
 
 const MEASURE_GROUPS = ["Time", "GPU", "Waiting", "Memory", "Counts", "Work"];
@@ -47,6 +49,8 @@ const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
 const BARE_VIEWS = ["overview", "processes", "ranks", "trust", "findings", "data", "timeline"];
 
 export function Toolbar() {
+  // On a phone most switches are folded.
+  const [open, setOpen] = useState(false);
   const current = profile.value;
   const { view, sides } = place.value;
   if (!current || BARE_VIEWS.includes(view)) return null;
@@ -69,57 +73,62 @@ export function Toolbar() {
       </Select>
       {isTree && (
         <>
-          <Layers layers={current.layers} />
-          <Library />
-          <Select
-            label="Phase"
-            value={place.value.phase}
-            options={[["", "all"], ...current.phases.map((each) => [each, words(each)] as const)]}
-            onChoose={(phase) => go({ phase })}
-          />
-          <Select
-            label="Split by"
-            value={place.value.pivot}
-            options={PIVOTS.map((each) => [each, each === "none" ? "nothing" : each] as const)}
-            onChoose={(pivot) => go({ pivot })}
-          />
-          <Select
-            label="Colour"
-            value={shownColor()}
-            disabled={!isColored()}
-            title={isColored() ? "" : "a difference is coloured by change"}
-            options={isSpreadKnown() ? [...COLORS, ["spread", "spread over ranks"]] : COLORS}
-            onChoose={(color) => chooseColor(color as ColorBy)}
-          />
-          <Select
-            label="Order"
-            value={place.value.order}
-            title={titleOf("t")}
-            options={ORDERS}
-            onChoose={(order) => go({ order: order as Place["order"] })}
-          />
-          {UPWARD_VIEWS.includes(view) && !asTable.value && (
+          <button type="button" class="more" aria-expanded={open} onClick={() => setOpen(!open)}>
+            Switches
+          </button>
+          <div class={open ? "switches open" : "switches"}>
+            <Layers layers={current.layers} />
+            <Library />
             <Select
-              label="Roots"
-              value={place.value.roots}
-              options={ROOTS}
-              onChoose={(roots) => go({ roots: roots as Place["roots"] })}
+              label="Phase"
+              value={place.value.phase}
+              options={[["", "all"], ...current.phases.map((each) => [each, words(each)] as const)]}
+              onChoose={(phase) => go({ phase })}
             />
-          )}
-          <div class="segmented" role="group" aria-label="Shape">
-            {SHAPES.map(([shape, name]) => (
-              <button
-                key={shape}
-                type="button"
-                aria-pressed={asTable.value === (shape === "tree")}
-                title={titleOf("v")}
-                onClick={() => showAs(shape)}
-              >
-                {name}
-              </button>
-            ))}
+            <Select
+              label="Split by"
+              value={place.value.pivot}
+              options={PIVOTS.map((each) => [each, each === "none" ? "nothing" : each] as const)}
+              onChoose={(pivot) => go({ pivot })}
+            />
+            <Select
+              label="Colour"
+              value={shownColor()}
+              disabled={!isColored()}
+              title={isColored() ? "" : "a difference is coloured by change"}
+              options={isSpreadKnown() ? [...COLORS, ["spread", "spread over ranks"]] : COLORS}
+              onChoose={(color) => chooseColor(color as ColorBy)}
+            />
+            <Select
+              label="Order"
+              value={place.value.order}
+              title={titleOf("t")}
+              options={ORDERS}
+              onChoose={(order) => go({ order: order as Place["order"] })}
+            />
+            {UPWARD_VIEWS.includes(view) && !asTable.value && (
+              <Select
+                label="Roots"
+                value={place.value.roots}
+                options={ROOTS}
+                onChoose={(roots) => go({ roots: roots as Place["roots"] })}
+              />
+            )}
+            <div class="segmented" role="group" aria-label="Shape">
+              {SHAPES.map(([shape, name]) => (
+                <button
+                  key={shape}
+                  type="button"
+                  aria-pressed={asTable.value === (shape === "tree")}
+                  title={titleOf("v")}
+                  onClick={() => showAs(shape)}
+                >
+                  {name}
+                </button>
+              ))}
+            </div>
+            <Scale />
           </div>
-          <Legend />
         </>
       )}
     </section>
@@ -205,7 +214,7 @@ function Library() {
   );
 }
 
-function Legend() {
+function Scale() {
   const color = shownColor();
   const colors = palette(dark.value);
   if (!isColored()) return null;
@@ -222,22 +231,12 @@ function Legend() {
       </span>
     );
   }
-  if (color === "phase") {
-    return (
-      <span class="legend-line">
-        {(profile.value?.phases ?? []).map((phase) => (
-          <button
-            key={phase}
-            type="button"
-            aria-pressed={place.value.phase === phase}
-            title={`Count ${words(phase)} only, or all again`}
-            onClick={() => go({ phase: place.value.phase === phase ? "" : phase })}
-          >
-            <i style={{ background: colors.phases[phase] }} /> {words(phase)}
-          </button>
-        ))}
-      </span>
-    );
-  }
-  return null;
+  if (color !== "phase") return null;
+  const parts = (profile.value?.phases ?? []).map((phase) => ({
+    name: words(phase),
+    color: colors.phases[phase],
+    isPressed: place.value.phase === phase,
+    show: () => go({ phase: place.value.phase === phase ? "" : phase }),
+  }));
+  return <Legend parts={parts} />;
 }

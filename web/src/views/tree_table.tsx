@@ -1,6 +1,5 @@
 // The nodes of the graph as a table to read line by line: the graph's text equivalent.
 
-import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatCount, formatTime, formatValue } from "../model/format";
 import { callsAt, type Layout, pathTo } from "../model/layout";
@@ -19,8 +18,6 @@ export interface TreeTableProps {
   readonly label?: string | undefined;
   /** Names of the columns after the first, where they are not those of a tree of costs. */
   readonly head?: readonly string[] | undefined;
-  /** What stands below the table, for the rows that are open. */
-  readonly foot?: ((rows: readonly number[]) => ComponentChildren) | undefined;
   readonly onKey?: ((event: KeyboardEvent, node: number) => boolean) | undefined;
 }
 
@@ -97,7 +94,7 @@ export function TreeTable(props: TreeTableProps) {
 
   // In a tree of callers, rows have neither self cost nor calls.
   const isLean = backwards && !layout.calls;
-  const grid = (
+  return (
     <div
       class={`grid-box${layout.sides ? " sides" : isLean ? " lean" : ""}`}
       style={{ "--others": layout.totals.length - 1 }}
@@ -131,12 +128,6 @@ export function TreeTable(props: TreeTableProps) {
         ))}
       </div>
     </div>
-  );
-  return (
-    <>
-      {grid}
-      {props.foot?.(rows)}
-    </>
   );
 }
 
@@ -204,7 +195,7 @@ function Row(
 }
 
 /** Return the texts of a row after its name, and after its value in a tree of one profile. */
-export function cellsOf(layout: Layout, node: number, backwards: boolean): string[] {
+function cellsOf(layout: Layout, node: number, backwards: boolean): string[] {
   const { sides, unit } = layout;
   if (sides) {
     const [base] = sides[node];

@@ -1,7 +1,7 @@
 // How far the numbers can be trusted, and what was run.
 
 import { formatCount, formatTime } from "../model/format";
-import { about, profile } from "../state";
+import { profile } from "../state";
 import { Pairs, words } from "./parts";
 
 const MANY_FACTS = 4;
@@ -26,11 +26,6 @@ export function TrustView() {
   return (
     <div class="page scroll" tabIndex={0} role="region" aria-label="Trust">
       <div class="prose">
-        {about.value?.notices.map((notice) => (
-          <p class="notice" key={notice}>
-            {notice}
-          </p>
-        ))}
         <section>
           <h2>Warnings</h2>
           {current.warnings.length ? (

@@ -1,9 +1,22 @@
-// Rows of a fixed height: only those in view exist.
+// Rows of a fixed height: of many, only those in view exist.
 
 import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { signal } from "../signals";
 
 const SPARE = 12;
+/** Fewer rows all exist, so that the browser finds them. */
+const FEW = 100;
+/** Whether all rows exist, to be printed or copied. */
+export const isWhole = signal(false);
+for (const [event, value] of [
+  ["beforeprint", true],
+  ["afterprint", false],
+] as const) {
+  window.addEventListener(event, () => {
+    isWhole.value = value;
+  });
+}
 
 export function useWindowed(box: RefObject<HTMLElement | null>, count: number, height: number) {
   const [range, setRange] = useState({ first: 0, last: Math.min(count, 60) });
@@ -28,5 +41,5 @@ export function useWindowed(box: RefObject<HTMLElement | null>, count: number, h
       observer.disconnect();
     };
   }, [count, height]);
-  return range;
+  return isWhole.value || count <= FEW ? { first: 0, last: count } : range;
 }

@@ -5,6 +5,7 @@ For a job, the first profile to show is read at once, the others when the page r
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +27,7 @@ from deepcontext.ui.web.answers import RoleRow
 from deepcontext.ui.web.jobs import job_answer, renumbered
 from deepcontext.ui.web.open_profiles import (
     MOST_COMPARED,
+    Contents,
     Deferred,
     OpenProfile,
     OpenProfiles,
@@ -86,25 +88,69 @@ def open_profiles(
         raise UserError(
             f"cannot compare {len(names)} runs: the page compares up to {MOST_COMPARED}; open fewer"
         )
-    sources = [_source(name) for name in names]
-    entries = [
-        (n, index) for n, source in enumerate(sources) for index in range(len(source.entries))
-    ]
-    entries.sort(key=lambda place: place[1] > 0)
-    place = {each: number for number, each in enumerate(entries)}
-    jobs = [
-        renumbered(source.job, {index: number for (of, index), number in place.items() if of == n})
-        for n, source in enumerate(sources)
-        if source.job is not None
-    ]
-    return OpenProfiles(
-        _told_apart([sources[n].entries[index] for n, index in entries], names),
+    words = _Words(names)
+    found = words.read()
+    opened = OpenProfiles(
+        found.profiles,
         source_text=source_text,
-        jobs=jobs,
-        compared=max(len(names), _COMPARED_OF_RUN),
+        jobs=found.jobs,
+        compared=found.compared,
         peaks=peaks,
         part_of=part_of,
     )
+    opened.origin = words
+    return opened
+
+
+class _Words:
+    """What the words of a command line name, and which files the run directories had when they were read."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._files: dict[str, object] = {}
+
+    def read(self) -> Contents:
+        """Read all that is named."""
+        self._files = self._files_now()
+        names = self._names
+        sources = [_source(name) for name in names]
+        entries = [
+            (n, index) for n, source in enumerate(sources) for index in range(len(source.entries))
+        ]
+        entries.sort(key=lambda place: place[1] > 0)
+        place = {each: number for number, each in enumerate(entries)}
+        jobs = [
+            renumbered(
+                source.job, {index: number for (of, index), number in place.items() if of == n}
+            )
+            for n, source in enumerate(sources)
+            if source.job is not None
+        ]
+        return Contents(
+            _told_apart([sources[n].entries[index] for n, index in entries], names),
+            jobs,
+            max(len(names), _COMPARED_OF_RUN),
+        )
+
+    def changed(self) -> str:
+        """Return the run directory whose profiles are others now, "" for none."""
+        now = self._files_now()
+        return next((run for run, files in now.items() if files != self._files.get(run)), "")
+
+    def _files_now(self) -> dict[str, object]:
+        return {
+            name: _stamps(Path(name)) for name in self._names if run_directory.is_run(Path(name))
+        }
+
+
+def _stamps(run: Path) -> dict[Path, tuple[int, int]]:
+    """Return size and modification time of each profile of a run."""
+    stamps = {}
+    for path in run_directory.profiles(run):
+        with contextlib.suppress(FileNotFoundError):  # the process that wrote it has moved it
+            status = path.stat()
+            stamps[path] = status.st_size, status.st_mtime_ns
+    return stamps
 
 
 def _told_apart(entries: Sequence[Entry], words: Sequence[str]) -> list[Entry]:

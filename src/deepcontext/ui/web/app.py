@@ -10,7 +10,6 @@ import dataclasses
 import gzip
 import hashlib
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flask import Flask, Response, request
@@ -25,6 +24,7 @@ from deepcontext.ui.web.guard import Guard, protect
 from deepcontext.ui.web.json_text import to_json
 from deepcontext.ui.web.open_profiles import ChangedFileError, GoneFileError, OpenProfile
 from deepcontext.ui.web.source_text import NO_TEXT
+from deepcontext.ui.web.static_files import STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     Ask = Callable[[OpenProfiles, Mapping[str, str]], object]
 
-STATIC: Final = Path(__file__).parent / "static"
 # Not `mimetypes`, because its answers depend on the machine's settings.
 _STATIC_FILES: Final = {
     "index.html": "text/html",
@@ -45,8 +44,8 @@ _STATIC_FILES: Final = {
     "timeline.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-# Answers that also depend on the current content of other files.
-_NOT_OF_THE_PROFILE: Final = {"about", "roofline", "text"}
+# Answers that also depend on other files, or on their current content.
+_NOT_OF_THE_PROFILE: Final = {"about", "current", "one_file", "roofline", "text"}
 _VERSION: Final = deepcontext.__version__
 _LONGEST_ADDRESS: Final = 8_192
 _WORTH_COMPRESSING: Final = 1_400  # one network packet

@@ -11,6 +11,7 @@ from deepcontext.errors import QueryError
 from deepcontext.ui.web.about import one_profile, section
 from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.findings import findings
+from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.ranks import packed_ranks
 from deepcontext.ui.web.roofline import roofline
 from deepcontext.ui.web.source_text import source_text
@@ -78,6 +79,7 @@ def _profile(profiles: OpenProfiles, query: Query) -> ProfileAnswer:
 
 def _current(profiles: OpenProfiles, query: Query) -> str:
     """Return the version of a profile; asked when somebody comes back to the page."""
+    profiles.check()
     return profiles.get(file_of(query)).version
 
 
@@ -93,6 +95,14 @@ def _time_line(profiles: OpenProfiles, query: Query) -> TimeLineAnswer:
     return time_line(profiles.get(file_of(query)).profile)
 
 
+def _one_file(profiles: OpenProfiles, _: Query) -> bytes:
+    """Return this page as one file; bytes, because no browser may run it at the server's address."""
+    profiles.check()
+    for index in profiles.loaded():
+        profiles.get(index)  # raises if its file has changed
+    return make_page(profiles).text.encode()
+
+
 def _text(profiles: OpenProfiles, query: Query) -> SourceText:
     profile = profiles.get(file_of(query)).profile
     return source_text(profile, query.get("path", ""), with_text=profiles.source_text)
@@ -102,6 +112,7 @@ QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
     "columns": _columns,
     "current": _current,
     "findings": _findings,
+    "one_file": _one_file,
     "profile": _profile,
     "ranks": _ranks,
     "roofline": _roofline,

@@ -20,7 +20,6 @@ from deepcontext.profiler.format.writing import FileKind
 from deepcontext.profiler.summaries.ranks import rank_count
 from deepcontext.ui.web.about import about, section
 from deepcontext.ui.web.answers import ErrorAnswer
-from deepcontext.ui.web.app import STATIC
 from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.container import pack
 from deepcontext.ui.web.findings import findings
@@ -30,6 +29,7 @@ from deepcontext.ui.web.ranks import packed_ranks
 from deepcontext.ui.web.roofline import has_roofline, roofline
 from deepcontext.ui.web.source_choice import chosen_texts
 from deepcontext.ui.web.source_text import NO_TEXT
+from deepcontext.ui.web.static_files import STATIC
 from deepcontext.ui.web.time_line import steps_of_page, steps_shown, time_line
 
 if TYPE_CHECKING:

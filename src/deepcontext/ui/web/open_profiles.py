@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from deepcontext.errors import DeepContextError, QueryError, UserError
 from deepcontext.profiler.importing.opening import load
@@ -121,6 +121,31 @@ class Deferred:
 Entry = TypeVar("Entry", bound=OpenProfile | Deferred)
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Profiles as they are read together.
+
+    Attributes:
+        profiles: the profiles.
+        jobs: the jobs that the profiles are of.
+        compared: how many of the first profiles are compared.
+    """
+
+    profiles: Sequence[OpenProfile | Deferred]
+    jobs: Sequence[JobAnswer] = ()
+    compared: int = MOST_COMPARED
+
+
+class Origin(Protocol):
+    """Where contents come from: run directories change while a job runs."""
+
+    def read(self) -> Contents:
+        """Read what is there now."""
+
+    def changed(self) -> str:
+        """Return the name of what has changed since it was read, "" for nothing."""
+
+
 def as_it_is(profile: Profile) -> Profile:
     """Return the profile, whose basis is shown."""
     return profile
@@ -137,7 +162,12 @@ class OpenProfiles:
         peaks: file with the peaks of the machine of the runs; None for those that are known here.
         part_of: returns the part of a profile to show. A compared run without a steady state makes all show
             whole runs, because a step cannot be compared with a run.
+
+    Attributes:
+        origin: where the profiles come from, if more can come.
     """
+
+    origin: Origin | None = None
 
     def __init__(
         self,
@@ -151,16 +181,24 @@ class OpenProfiles:
     ) -> None:
         self.source_text = source_text
         self.peaks = peaks
-        self.jobs = tuple(jobs)
-        self.compared = min(compared, len(profiles), MOST_COMPARED)
-        self._part_of = part_of
-        self._given = list(profiles)
-        self._profiles = self._all_shown()
+        self._wanted_part = part_of
+        self._lock = threading.RLock()
         self._made: OrderedDict[int, OpenProfile] = OrderedDict()
         # Versions that the page has seen of profiles on demand, which may have been dropped since.
         self._versions: dict[int, str] = {}
-        self._lock = threading.RLock()
         self._kept: OrderedDict[Hashable, object] = OrderedDict()
+        self._added: list[OpenProfile] = []
+        self._hold(Contents(profiles, jobs, compared))
+
+    def _hold(self, contents: Contents) -> None:
+        self.jobs = tuple(contents.jobs)
+        self.compared = min(contents.compared, len(contents.profiles), MOST_COMPARED)
+        self._part_of = self._wanted_part
+        self._given = [*contents.profiles, *self._added]
+        self._profiles = self._all_shown()
+        self._made.clear()
+        self._versions.clear()
+        self._kept.clear()
 
     @classmethod
     def open(
@@ -189,6 +227,8 @@ class OpenProfiles:
             GoneFileError: a file does not exist any more.
         """
         with self._lock:
+            if self.origin is not None and self.origin.changed():
+                self._hold(self.origin.read())
             for index, opened in enumerate(self._profiles):
                 if isinstance(opened, OpenProfile) and not self._is_current(opened):
                     read = OpenProfile.read(opened.path or Path())
@@ -202,6 +242,15 @@ class OpenProfiles:
                     del self._made[index]
             self._versions = {index: made.version for index, made in self._made.items()}
             return [self._made.get(n, each) for n, each in enumerate(self._profiles)]
+
+    def check(self) -> None:
+        """Check that no run directory has changed since it was read.
+
+        Raises:
+            ChangedFileError: one has.
+        """
+        if self.origin is not None and (name := self.origin.changed()):
+            raise _changed(name)
 
     def get(self, index: int) -> OpenProfile:
         """Return a profile in the version that the page loaded.
@@ -235,6 +284,7 @@ class OpenProfiles:
     def add(self, opened: OpenProfile) -> int:
         """Open one more profile, and return its index; it is compared if all are and few enough."""
         with self._lock:
+            self._added.append(opened)
             self._given.append(opened)
             if self.compared == len(self._profiles) < MOST_COMPARED:
                 self.compared += 1

@@ -18,6 +18,7 @@ from deepcontext.profiler.summaries import collectives, late_ranks, ranks
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.ui import rank_texts
+from deepcontext.ui.format import format_count
 from deepcontext.ui.sections import ranks as tables
 from deepcontext.ui.sections.view import View
 from deepcontext.ui.web.answers import LateRank, RankBins, RankName, RanksAnswer, RankTimes
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _PARTS: Final = ("in operators", "running between operators", "waiting", "loading data")
 _MOST: Final = 10
 _MOST_LINES: Final = 10
+# More rows in a picture keep a browser busy for seconds.
+_MOST_LATE: Final = 64
 _ALL: Final = 1_000_000
 _UNKNOWN: Final = -1
 _NOT_KNOWN: Final = (_UNKNOWN, _UNKNOWN)
@@ -78,7 +81,13 @@ def ranks_answer(profile: Profile) -> RanksAnswer:
     late = found.rows if found and len(rows) > 1 else ()
     view = View(profile, default_metric(profile), _ALL)
     times = tables.times(view, _MOST if bins else len(rows))
-    of_late = table_answer(tables.late(view), _ONE if len(rows) == 1 else _NO_COLLECTIVES)
+    of_late = table_answer(
+        tables.late(replace(view, limit=_MOST_LATE)), _ONE if len(rows) == 1 else _NO_COLLECTIVES
+    )
+    exchanges = table_answer(tables.exchanges(view), of_late.note)
+    if len(late) > _MOST_LATE:
+        shown = f"{_MOST_LATE} of {format_count(len(late))} ranks are shown, the latest"
+        of_late = replace(of_late, note=f"{of_late.note} {shown}.")
     return RanksAnswer(
         fact=rank_texts.ranks_fact(profile),
         note=rank_texts.RANKS,
@@ -88,14 +97,21 @@ def ranks_answer(profile: Profile) -> RanksAnswer:
         times=table_answer(replace(times, title="Times of ranks", columns=times.columns[2:])),
         bins=RankBins(bins.least_ns, bins.most_ns, list(bins.bins)) if bins else None,
         collectives_note="" if late or not collectives.by_rank(profile) else rank_texts.COMPILED,
-        late_over_time=[LateRank(row.rank, list(row.over_time_ns)) for row in late],
+        late_over_time=_over_time(late),
         late=of_late,
-        exchanges=table_answer(tables.exchanges(view), of_late.note),
+        exchanges=exchanges,
         lines=table_answer(tables.uneven_lines(replace(view, limit=_MOST_LINES))),
         metrics=list(ranks.metrics_by_rank(profile)),
         step=STEP,
         of_ranks=1 if basis.steps else basis.ranks,
     )
+
+
+def _over_time(late: Sequence[RankDelays]) -> list[LateRank]:
+    """Return when the latest ranks were late, by rank."""
+    latest = sorted(late, key=lambda row: -row.caused_ns)[:_MOST_LATE]
+    latest.sort(key=lambda row: row.rank)
+    return [LateRank(row.rank, list(row.over_time_ns)) for row in latest]
 
 
 def _columns(basis: Basis) -> Columns:

@@ -1,0 +1,8 @@
+"""The files of the page as its build left them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+STATIC: Final = Path(__file__).parent / "static"
