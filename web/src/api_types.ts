@@ -1,6 +1,6 @@
 // Generated from src/deepcontext/ui/web/answers.py by tools/write_web_types.py; do not edit.
 
-/** A quantity that a view can show: the total of a metric, or the number of its events. `group` is the heading that a list of measures puts it under. `by_line`: a tree shows it by line unless the user decides otherwise, because it lies between operators, where only a line says what the program did. */
+/** A quantity that a view can show: the total of a metric, or the number of its events. `group` is the heading that a list of measures puts it under. `by_line`: a tree shows it by line unless the user decides otherwise, because it lies between operators, where only a line says what the program did, or because it is memory at the peak, which is changed where a line allocates it. */
 export interface Measure {
   key: string;
   label: string;
