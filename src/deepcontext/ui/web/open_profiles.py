@@ -141,9 +141,11 @@ class Origin(Protocol):
 
     def read(self) -> Contents:
         """Read what is there now."""
+        ...
 
     def changed(self) -> str:
         """Return the name of what has changed since it was read, "" for nothing."""
+        ...
 
 
 def as_it_is(profile: Profile) -> Profile:
