@@ -267,3 +267,14 @@ def test_a_full_page_stops_reading_processes(files: list[Path]) -> None:
     assert len(tried) == 8
     assert len(shown) == 1
     assert f"{len(opened) - 1} of {len(opened)} profiles are not in this page" in notices[0]
+
+
+def test_the_profile_of_the_program_says_that_others_are_in_the_run_directory(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("job.dcprof").hardlink_to(files[0])
+    assert app.main(["report", "job.dcprof"]) == 0
+    told = "[deepcontext] 'job.dcprof' is the profile of one process; 'job.dcrun' holds those of all 3\n"
+    assert capsys.readouterr().err == told
+    assert app.main(["report", "train.dcprof"]) == 0
+    assert capsys.readouterr().err == ""

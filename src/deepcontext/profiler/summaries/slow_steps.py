@@ -137,8 +137,11 @@ def slow_steps(profile: Profile) -> SlowSteps | None:
     others = max(basis.steps - count, 1)
     typical = np.maximum(elsewhere - here, 0) / others
     excess = here - count * typical
-    excess[here < _LONGER * count * typical] = 0
     typical_ns = history.quantile(0.5)
+    # Few steps may have all of it: the others are slow by chance, and share the line.
+    cumulated = np.cumsum(sorted((each.duration_ns - typical_ns for each in slow), reverse=True))
+    few = np.minimum(np.searchsorted(cumulated, _NEARLY * excess) + 1, count)
+    excess[excess < (_LONGER - 1) * few * typical] = 0
     if excess.sum() > _MOST_OF_STEPS * _excess_of(slow, count, typical_ns):
         return None
     return SlowSteps(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
+from deepcontext.ui.cli.profile_outputs import run_beside
 from deepcontext.ui.cli.whole_job import MOST_MERGED, merged_before, merged_text, whole_job
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = N
     if process is not None:
         return named(processes_of(profiles), process).profile
     if len(profiles) == 1:
+        _tell_of_others(name)
         return profiles[0]
     chosen, what = whole_job(profiles, Path(name))
     if chosen is None:
@@ -128,6 +130,20 @@ def _tell_choice(name: str, count: int, what: str) -> None:
         f"{run_directory.left_out_text(Path(name))}; what follows is {what}",
         file=sys.stderr,
     )
+
+
+def _tell_of_others(name: str) -> None:
+    """Say that a profile is of one process of a run, if the run directory of its program is beside it."""
+    path, run = Path(name), Path(run_beside(name))
+    if path == run or not run_directory.is_run(run):
+        return
+    files = run_directory.profiles(run)
+    if len(files) > 1 and any(each.samefile(path) for each in files):
+        print(
+            f"[deepcontext] '{_shown(name)}' is the profile of one process; '{_shown(str(run))}' holds "
+            f"those of all {len(files)}",
+            file=sys.stderr,
+        )
 
 
 def _shown(path: str) -> str:
