@@ -100,7 +100,7 @@ def test_steps_are_those_of_whole_windows(profile: str, capsys: pytest.CaptureFi
         (["report", "FILE", "--window", "90-99"], "has no window '90-99'; it has setup, warmup"),
         (
             ["report", "FILE", "--window", "9-2"],
-            "expected all, setup, warmup, steady, end or steps",
+            "expected all, setup, warmup, steady, other, end or steps",
         ),
         (["report", "FILE", "--warmup", "-3"], "expected"),
         (["report", "FILE", "--warmup", "some"], "expected auto or a number of steps"),

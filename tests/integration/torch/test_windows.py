@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 INPUT = torch.randn(2, 8)
 
 
-def train(steps: int, *, pause_s: float = 0.0) -> None:
-    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
-    optimizer = torch.optim.SGD(model.parameters())
-    for _ in range(steps):
-        model(INPUT).sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        time.sleep(pause_s)
-
-
 def wait_for_cut(windows: int) -> None:
     """Wait until a cut that is due has been made: the cutter runs beside the program."""
     from deepcontext import _native
@@ -45,6 +35,19 @@ def wait_for_cut(windows: int) -> None:
         if len(_native.read_tree([]).windows()) >= windows:
             return
         time.sleep(0.005)
+
+
+def train(steps: int, *, pause_s: float = 0.0) -> None:
+    """Train; with a pause, the run is cut after the first step, and after the second one."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    optimizer = torch.optim.SGD(model.parameters())
+    for step in range(steps):
+        model(INPUT).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        time.sleep(pause_s)
+        if pause_s and step < 2:
+            wait_for_cut(step + 1)
 
 
 def check_consecutive(windows: Sequence[Window]) -> None:

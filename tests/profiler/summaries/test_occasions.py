@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pytest
 
 from deepcontext.analyzers.questions import slow_steps as question
+from deepcontext.profiler.model.other_models import other_models
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.basis import basis_of
@@ -22,6 +24,8 @@ from deepcontext.ui.step_texts import path_text
 from tests.profiled import profiled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from deepcontext.profiler.summaries.occasions import Occasion
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "report-json.md"
@@ -52,6 +56,45 @@ for step in range(1, 201):
         evaluate()
     if step == 90:
         time.sleep(1)
+"""
+TWO_TRAININGS = """\
+import time
+
+import torch
+from torch import nn
+
+torch.set_num_threads(1)
+batch = torch.randn(16, 64)
+
+
+def train(model, steps, pause_s):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        model(batch).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        time.sleep(pause_s)
+
+
+def small():
+    train(nn.Sequential(nn.Linear(64, 64), nn.ReLU()), 120, 0.002)
+
+
+def large():
+    train(Twice(), 100, 0.02)
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, batch):
+        return self.layer(self.layer(batch))
+
+
+for part in sys.argv[1].split():
+    {"small": small, "large": large}[part]()
 """
 COMPILES = """\
 import jax
@@ -204,3 +247,30 @@ def test_without_kept_steps_nothing_is_occasional(evaluates: Profile) -> None:
 
 def test_what_a_third_of_the_steps_does_is_a_part_of_the_mean_step(tmp_path: Path) -> None:
     assert basis_of(_profile(tmp_path, IN_TURN)).occasions == ()
+
+
+@pytest.mark.parametrize("order", ["small large", "large small"])
+def test_the_steady_state_is_of_one_training(tmp_path: Path, order: str) -> None:
+    profile = _profile(tmp_path, f"import sys; sys.argv = ['train.py', '{order}']\n{TWO_TRAININGS}")
+    basis = basis_of(profile)
+    is_last = order.endswith("large")
+    assert (basis.first_step > 100) is is_last
+    assert basis.first_step + basis.steps <= (221 if is_last else 111)
+    assert basis.step_ns > 15e6
+    (other,) = basis.occasions
+    assert (other.kind, other.name) == (OccasionKind.OTHER, "Sequential")
+    assert other.steps >= 80
+    assert "steps run Sequential" in occasions_text(basis)
+    assert slow_steps(profile) is None or not list(question.find(basis.profile))
+
+
+def test_models_that_take_turns_are_of_one_training() -> None:
+    def others(calls: Sequence[tuple[int, int]]) -> Mapping[int, int]:
+        found = np.array(calls)
+        return other_models([10] * len(calls), [100] * len(calls), found, found)
+
+    assert others([(9, 1), (0, 5), (9, 1), (0, 5)]) == {}
+    # A window across the border is of neither.
+    assert others([(0, 5), (2, 4), (9, 0), (9, 0)]) == {0: 1, 1: 1}
+    assert others([(9, 0), (9, 0), (2, 4), (0, 5)]) == {2: 1, 3: 1}
+    assert others([(0, 0), (0, 0)]) == {}

@@ -1,7 +1,7 @@
 """The windows of a run: consecutive parts, cut at steps, each with the sums of every node in it.
 
-Set-up ends with the first step; warm-up is told from the steady state by the time of steps; the end is what
-follows the last cut. Does not decide where a run is cut (`native/core/windows.h`). Invariant: the sums of
+Set-up ends with the first step; warm-up is told from the steady state by the time of steps; in other windows
+another model runs (`other_models.py`); the end is what follows the last cut. Does not decide where a run is cut (`native/core/windows.h`). Invariant: the sums of
 all windows are those of the whole run.
 """
 
@@ -18,7 +18,9 @@ from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, STEP_TIME_NS
 from deepcontext.profiler.format.node_sections import WINDOWS
 from deepcontext.profiler.model.node_table import NodeTable
+from deepcontext.profiler.model.other_models import models, other_models
 from deepcontext.profiler.model.store.column import ColumnError, decode_column
+from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 # A window whose mean step time is above that of the slowest window of the later half by more than this
 # share is warm-up.
 _WITHIN: Final = 1.1
+# Windows, and models.
+_FEWEST: Final = 2
 _TYPE_NUMBERS: Final = {
     name: schema.COLUMN_TYPES[kind] for name, kind in schema.WINDOW_ROW_TYPES.items()
 }
@@ -41,6 +45,7 @@ class WindowKind(enum.StrEnum):
     SETUP = "setup"
     WARMUP = "warmup"
     STEADY = "steady"
+    OTHER = "other"
     END = "end"
 
 
@@ -96,6 +101,7 @@ class Window:
         cpu_user_ns: processor time of the process in user mode.
         cpu_system_ns: processor time of the process in the kernel.
         times: times of these steps.
+        model: node of the outermost module or program that takes most time in it, for `WindowKind.OTHER`.
     """
 
     number: int
@@ -107,6 +113,7 @@ class Window:
     cpu_user_ns: int = 0
     cpu_system_ns: int = 0
     times: StepTimes = field(default_factory=StepTimes)
+    model: int = NO_NODE
 
     @property
     def last_step(self) -> int:
@@ -139,9 +146,34 @@ class WindowTable(NodeTable):
         found = [self._window(number, each) for number, each in enumerate(self._message.windows)]
         if not found:
             return ()
-        kinds = _kinds(found, warmup)
-        named = [replace(window, kind=kind) for window, kind in zip(found, kinds, strict=True)]
+        others = self._profile.once("other windows", lambda: self._others(found))
+        of_main = [each for each in found if each.number not in others]
+        kinds = dict(zip((each.number for each in of_main), _kinds(of_main, warmup), strict=True))
+        named = [
+            replace(each, kind=kinds[each.number])
+            if each.number in kinds
+            else replace(each, kind=WindowKind.OTHER, model=others[each.number])
+            for each in found
+        ]
         return (*named, self._end(found))
+
+    def _others(self, found: Sequence[Window]) -> dict[int, int]:
+        """Return the windows after set-up in which another model runs, and its node."""
+        after, nodes = found[1:], np.flatnonzero(models(self._profile))
+        if len(after) < _FEWEST or len(nodes) < _FEWEST:
+            return {}
+        ends = self._profile.tree.subtree_end[nodes]
+        calls, times = np.zeros((2, len(after), len(nodes)), np.int64)
+        for row, window in enumerate(after):
+            for sums, name in ((calls, CALL_DURATION_NS.name), (times, HOST_TIME_NS.name)):
+                for node, counts, totals in self._rows(window.number, name):
+                    column = np.searchsorted(nodes, node, "right") - 1
+                    inside = (column >= 0) & (node < ends[column])
+                    added = counts if sums is calls else totals
+                    np.add.at(sums[row], column[inside], added[inside])
+        steps, wall_ns = [each.steps for each in after], [each.wall_ns for each in after]
+        rows = other_models(steps, wall_ns, calls, times)
+        return {after[row].number: int(nodes[column]) for row, column in rows.items()}
 
     def _window(self, number: int, message: Any) -> Window:
         times = StepTimes(

@@ -17,7 +17,7 @@ import numpy as np
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.some_nodes import of_nodes, together
 from deepcontext.profiler.model.windows import WindowKind
-from deepcontext.profiler.summaries.occasions import occasions
+from deepcontext.profiler.summaries.occasions import occasions, other_models
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,8 @@ class Basis:
         whole: the run.
         rest: all that is not in a steady state; None for another part.
         setup: the windows before and after it, in which `rest` is without `occasions`; None as `rest`.
-        occasions: what only some steps of the steady state do, longest first.
+        occasions: what only some steps of the steady state do, longest first, then what the steps of other
+            windows do.
         first_step: its first step, from 1; 0 where no step is in it.
         steps: number of its steps, those of one rank; 0 where sums are not divided, as those of a set-up.
         setup_ns: time before the steady state.
@@ -121,17 +122,18 @@ def _basis(profile: Profile) -> Basis:
     if kinds != {WindowKind.STEADY}:
         return Basis(Part.CHOSEN, profile, whole, first_step=windows[0].first_step, steps=steps)
     chosen = {each.number for each in windows}
-    before = [each for each in run.windows if each.number < min(chosen)]
-    after = [each for each in run.windows if each.number > max(chosen)]
+    others = [each for each in run.windows if each.number not in chosen]
+    before = [each for each in others if each.number < min(chosen)]
+    after = [each for each in others if each.number > max(chosen)]
     usual, apart = _divided(profile, found := occasions(profile))
-    setup = run.within([*before, *after])
+    setup = run.within(others)
     basis = Basis(
         Part.STEADY,
         usual,
         whole,
         setup if apart is None else together(setup, apart),
         setup,
-        found,
+        (*found, *other_models(run)),
         windows[0].first_step,
         steps,
         sum(each.wall_ns for each in before),

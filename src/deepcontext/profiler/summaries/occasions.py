@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.exemplars import ExemplarReason
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
+from deepcontext.profiler.model.other_models import models
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.model.windows import WindowKind
 from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.setup_time import compiling
 from deepcontext.profiler.summaries.time_between_operators import on_main_threads
@@ -43,7 +45,6 @@ _USUAL: Final = 0.5
 _MOST: Final = 0.25
 # What takes less of the usual steps changes no figure.
 _LEAST: Final = 0.01
-_PROGRAM: Final = "jit("
 # So many steps that are equally far apart are no chance.
 _REGULAR: Final = 3
 
@@ -53,7 +54,7 @@ class OccasionKind(enum.StrEnum):
 
     COMPILATION = "compilation"
     EVALUATION = "evaluation"  # a model or program without a backward pass, in a training
-    OTHER = "other"  # a model or program, where no step has a backward pass
+    OTHER = "other"  # a model or program: where no step has a backward pass, or in other windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +103,34 @@ def occasions(steady: Profile) -> tuple[Occasion, ...]:
     return _Steps(steady, kept, random).occasions()
 
 
+def other_models(run: Profile) -> tuple[Occasion, ...]:
+    """Return the models that run in windows before or after the steady state, longest first."""
+    user, found = nearest_user(run), []
+    windows = [each for each in run.windows if each.kind is WindowKind.OTHER]
+    for model in dict.fromkeys(each.model for each in windows):
+        its = [each for each in windows if each.model == model]
+        place, nodes = int(user[model]), np.zeros(len(run.tree), np.bool_)
+        nodes[model : run.tree.subtree_end[model]] = True
+        kept = (
+            each.number
+            for each in run.exemplars
+            if any(window.first_step <= each.number <= window.last_step for window in its)
+        )
+        found.append(
+            Occasion(
+                OccasionKind.OTHER,
+                run.frame(model).name,
+                None if place == NO_NODE else run.frame(place),
+                sum(each.steps for each in its),
+                0,
+                tuple(sorted(kept)) or (its[0].first_step,),
+                sum(each.wall_ns for each in its),
+                nodes,
+            )
+        )
+    return tuple(sorted(found, key=lambda each: -each.time_ns))
+
+
 class _Steps:
     """The events of the kept steps.
 
@@ -147,7 +176,7 @@ class _Steps:
         """Yield parts of the tree that are occasional, each with what it is and its line."""
         profile, tree = self.steady, self.steady.tree
         is_compiling = compiling(profile)
-        is_root = self._roots()
+        is_root = models(profile)
         has_backward = tree.phase == Phase.BACKWARD
         kind = OccasionKind.EVALUATION if has_backward.any() else OccasionKind.OTHER
         user = nearest_user(profile)
@@ -166,16 +195,6 @@ class _Steps:
                 place = int(user[node])
                 frame = None if place == NO_NODE else profile.frame(place)
                 yield kind, profile.frame(int(roots[0])).name, frame, inside & ~compiled
-
-    def _roots(self) -> Mask:
-        """Return the outermost modules and programs, shape (nodes,)."""
-        profile = self.steady
-        names = np.array([text.startswith(_PROGRAM) for text in profile.frames.strings], np.bool_)
-        is_program = names[profile.frames.name][profile.tree.frame]
-        is_module = profile.is_kind(FrameKind.MODULE)
-        is_program = is_program & profile.is_kind(FrameKind.OPERATOR)
-        around = is_module | profile.is_kind(FrameKind.OPERATOR)
-        return np.asarray((is_module | is_program) & ~profile.tree.below(around))
 
     def _occasion(
         self, kind: OccasionKind, name: str, frame: Frame | None, nodes: Mask, time_ns: int

@@ -17,6 +17,7 @@ import numpy as np
 from deepcontext.profiler.format.metric import SAMPLED_READY_TIME_NS, SLOW_STEP_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
+from deepcontext.profiler.model.windows import WindowKind
 from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.lines import UserLines
@@ -129,7 +130,8 @@ def slow_steps(profile: Profile) -> SlowSteps | None:
         and not any(occasion.has(each.number) for occasion in basis.occasions)
     )
     count = round(history.slow_count * len(slow) / len(history.slow))
-    if not count:
+    # Steps are slow by the median of all, which is that of another model where others have most steps.
+    if not count or 2 * count > basis.steps:
         return None
     lines = UserLines.of(basis.profile)
     here = lines.sums(exclusive_or_zeros(basis.profile, SLOW_STEP_TIME_NS.name))
@@ -233,7 +235,8 @@ def _windows(profile: Profile) -> _Windows | None:
 
 
 def _of_windows(run: Profile) -> _Windows | None:
-    windows = [each for each in run.windows[1:-1] if each.steps]
+    after = (each for each in run.windows[1:-1] if each.steps)
+    windows = [each for each in after if each.kind is not WindowKind.OTHER]
     if not windows or ELAPSED_TIME_NS.name not in run.metrics:
         return None
     lines = UserLines.of(run)

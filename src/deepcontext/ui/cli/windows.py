@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ALL: Final = "all"
 # The names of `WindowKind`, which is not imported because it imports numpy.
 _STEADY: Final = "steady"
-_KINDS: Final = ("setup", "warmup", _STEADY, "end")
+_KINDS: Final = ("setup", "warmup", _STEADY, "other", "end")
 _STEPS: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
@@ -36,8 +36,8 @@ def window_options(parser: Parser, default: str | None = None) -> None:
         type=_window,
         default=default,
         metavar="PART",
-        help="part of the run to look at: setup (to the end of the first step), warmup, steady, end (after "
-        f"the last cut), steps A-B, or all (default: {usual})",
+        help="part of the run to look at: setup (to the end of the first step), warmup, steady, other "
+        f"(another model runs), end (after the last cut), steps A-B, or all (default: {usual})",
     )
     parser.option(
         "--warmup",
