@@ -230,10 +230,10 @@ def setup_text(basis: Basis) -> str:
 
 def occasions_text(basis: Basis) -> str:
     """Return what only some steps do: ``every 50th step (7) compiles: 310 ms each at train.py:80``."""
-    return "; ".join(_occasion_text(basis.whole, each) for each in basis.occasions)
+    return "; ".join(_occasion_text(basis, each) for each in basis.occasions)
 
 
-def _occasion_text(profile: Profile, occasion: Occasion) -> str:
+def _occasion_text(basis: Basis, occasion: Occasion) -> str:
     count, period, is_one = occasion.steps, occasion.period, occasion.steps == 1
     which = (
         f"step {format_count(occasion.numbers[0])}" if is_one else f"{format_count(count)} steps"
@@ -247,8 +247,8 @@ def _occasion_text(profile: Profile, occasion: Occasion) -> str:
         is_evaluation = occasion.kind is OccasionKind.EVALUATION
         named = f"an evaluation ({occasion.name})" if is_evaluation else occasion.name
         what = f"{'runs' if is_singular else 'run'} {named}"
-    time = f"{format_ns(occasion.time_ns / count)}{'' if is_one else ' each'}"
-    place = place_text(profile, occasion.frame)
+    time = f"{format_ns(occasion.time_ns / basis.ranks / count)}{'' if is_one else ' each'}"
+    place = place_text(basis.whole, occasion.frame)
     return f"{which} {what}: {time}{place and f' at {place}'}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from deepcontext.analyzers.questions import slow_steps as question
+from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.other_models import other_models
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.account import Cause, account
@@ -195,6 +197,18 @@ def test_an_evaluation_is_in_no_figure_of_a_usual_step(evaluates: Profile) -> No
         )
     assert basis_of(basis.profile) is basis
     assert basis_of(steady).profile.run.wall_ns == basis.profile.run.wall_ns
+
+
+def test_an_evaluation_of_a_job_is_in_no_figure_of_a_usual_step(evaluates: Profile) -> None:
+    one = _only(evaluates, OccasionKind.EVALUATION)
+    runs = (replace(evaluates.run, rank=rank, ranks=2, pid=100 + rank) for rank in range(2))
+    job = merge({f"rank {run.rank}": replace(evaluates, run=run) for run in runs})
+    found, basis = _only(job, OccasionKind.EVALUATION), basis_of(job)
+    assert (found.name, found.frame) == (one.name, one.frame)
+    assert found.steps == one.steps
+    assert found.time_ns == pytest.approx(2 * one.time_ns, rel=0.01)
+    assert basis.step_ns == pytest.approx(basis_of(evaluates).step_ns, rel=0.01)
+    assert occasions_text(basis).split()[-4:] == occasions_text(basis_of(evaluates)).split()[-4:]
 
 
 def test_the_report_for_machines_names_it_with_documented_keys(evaluates: Profile) -> None:

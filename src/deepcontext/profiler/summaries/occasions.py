@@ -2,7 +2,7 @@
 
 A part of the tree is occasional if most of the steps that were kept at random have no event of it. Whatever
 is of the kinds below is no part of a usual step; a checkpoint, a stall and the like are, and slow steps say
-so. Without kept steps, and in joined ranks, nothing is occasional. Does not change a profile (`basis.py`).
+so. Without kept steps, nothing is occasional. Does not change a profile (`basis.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.exemplars import ExemplarReason
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.other_models import models
+from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.model.windows import WindowKind
 from deepcontext.profiler.summaries.lines import nearest_user
@@ -27,7 +28,7 @@ from deepcontext.profiler.summaries.setup_time import compiling
 from deepcontext.profiler.summaries.time_between_operators import on_main_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -65,7 +66,7 @@ class Occasion:
         kind: what it is.
         name: the outermost module or program; "" for a compilation.
         frame: the line of the user's code, None where no line called it.
-        steps: number of the steps that do it, as their events tell.
+        steps: number of the steps that do it, as their events tell; of a job, the mean of its ranks.
         period: number of steps from one to the next, 0 where there is no order.
         numbers: numbers of the kept steps that do it, ascending.
         time_ns: time of the main thread.
@@ -93,11 +94,9 @@ def occasions(steady: Profile) -> tuple[Occasion, ...]:
     kept = [
         each
         for each in run.exemplars
-        if windows
-        and each.rank is None
-        and windows[0].first_step <= each.number <= windows[-1].last_step
+        if windows and windows[0].first_step <= each.number <= windows[-1].last_step
     ]
-    random = [each.number for each in kept if ExemplarReason.RANDOM in each.reasons]
+    random = [each for each in kept if ExemplarReason.RANDOM in each.reasons]
     if len(random) < _FEWEST:
         return ()
     return _Steps(steady, kept, random).occasions()
@@ -136,21 +135,23 @@ class _Steps:
 
     Attributes:
         events: number of events of each node in the steady state, shape (nodes,).
-        seen: the same of each kept step whose spans are all there, by number.
+        seen: the same of each kept step whose spans are all there, in order.
         is_usual: the nodes with events, or above events, in most of the random steps, shape (nodes,).
     """
 
-    def __init__(self, steady: Profile, kept: Sequence[Exemplar], random: Sequence[int]) -> None:
+    def __init__(self, steady: Profile, kept: Sequence[Exemplar], random: Sequence[Exemplar]) -> None:
         tree = steady.tree
         self.steady = steady
         self.events = counts_or_zeros(steady, CALL_DURATION_NS.name)
         whole = cast("Profile", steady.whole or steady)
-        found = ((each.number, _events(whole, each)) for each in kept)
-        self.seen: Mapping[int, Ints] = {n: each for n, each in found if each is not None}
+        found = ((each, _events(whole, each)) for each in kept)
+        self.seen = {step: each for step, each in found if each is not None}
         times = np.zeros(len(tree), np.int64)
-        usual = [self.seen[number] for number in random if number in self.seen]
+        usual = [self.seen[step] for step in random if step in self.seen]
         for each in usual:
             times += tree.at_or_above(each > 0)
+        run = steady.run
+        self.ranks = run.ranks if run.rank == ALL_RANKS else 1
         self.is_usual = times >= _USUAL * max(len(usual), _FEWEST)
 
     def occasions(self) -> tuple[Occasion, ...]:
@@ -199,16 +200,17 @@ class _Steps:
     def _occasion(
         self, kind: OccasionKind, name: str, frame: Frame | None, nodes: Mask, time_ns: int
     ) -> Occasion | None:
-        seen = {number: each for number, each in self.seen.items() if each[nodes].any()}
+        seen = {step: each for step, each in self.seen.items() if each[nodes].any()}
         if not seen:
             return None
         known = nodes & (np.sum(list(seen.values()), axis=0) > 0)
         each_step = np.mean([each[known].sum() for each in seen.values()])
-        steps = max(len(seen), round(float(self.events[known].sum() / each_step)))
+        numbers = tuple(sorted({step.number for step in seen}))
+        on_all_ranks = float(self.events[known].sum() / each_step)
+        steps = max(len(numbers), round(on_all_ranks / self.ranks))
         all_steps = sum(each.steps for each in self.steady.of_windows)
         if steps > _MOST * all_steps:
             return None
-        numbers = tuple(sorted(seen))
         period = self._period(numbers, steps, all_steps)
         return Occasion(kind, name, frame, steps, period, numbers, time_ns, nodes)
 
