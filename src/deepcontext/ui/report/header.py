@@ -189,13 +189,15 @@ def _command(run: RunInfo) -> str:
 
 
 def _times(run: RunInfo) -> str:
-    together = ", all ranks together" if run.rank == ALL_RANKS else ""
+    is_job = run.rank == ALL_RANKS  # whose elapsed time is that of its ranks
     # Files of other tools may hold sums alone.
-    facts = [f"{format_ns(run.wall_ns)} elapsed{together}"] if run.wall_ns else []
+    facts = [f"{format_ns(run.wall_ns)} elapsed"] if run.wall_ns and not is_job else []
     if run.cpu_user_ns or run.cpu_system_ns:
         facts.append(f"{format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time")
     if run.peak_rss_bytes:
         facts.append(f"{format_bytes(run.peak_rss_bytes)} of memory at most")
+    if is_job and facts:
+        facts[-1] += " in all"
     if run.exit_reason:
         facts.append(_end(run))
     if run.start_unix_ns:
