@@ -1,8 +1,8 @@
 """The windows of a run: consecutive parts, cut at steps, each with the sums of every node in it.
 
 Set-up ends with the first step; warm-up is told from the steady state by the time of steps; in other windows
-another model runs (`other_models.py`); the end is what follows the last cut. Does not decide where a run is cut (`native/core/windows.h`). Invariant: the sums of
-all windows are those of the whole run.
+another model runs (`other_models.py`); the end is what follows the last cut. Does not decide where a run is
+cut (`native/core/windows.h`). Invariant: the sums of all windows are those of the whole run.
 """
 
 from __future__ import annotations

@@ -139,7 +139,9 @@ class _Steps:
         is_usual: the nodes with events, or above events, in most of the random steps, shape (nodes,).
     """
 
-    def __init__(self, steady: Profile, kept: Sequence[Exemplar], random: Sequence[Exemplar]) -> None:
+    def __init__(
+        self, steady: Profile, kept: Sequence[Exemplar], random: Sequence[Exemplar]
+    ) -> None:
         tree = steady.tree
         self.steady = steady
         self.events = counts_or_zeros(steady, CALL_DURATION_NS.name)
