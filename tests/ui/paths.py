@@ -68,6 +68,9 @@ class Paths:
             self.first_frame.setdefault(function, index)
         self.at = [self.functions[frame] for frame in tree.frame.tolist()]
         self.phase = [Phase(each) for each in shown_phase(tree).tolist()]
+        wanted = query.get("phase")
+        self.is_of_phase = [not wanted or each.label == wanted for each in self.phase]
+        self._costs: dict[str, Costs] = {}
         self.pivot = query.get("pivot") or "thread"
         if self.pivot not in PIVOTS:
             known = ", ".join(PIVOTS)
@@ -177,16 +180,15 @@ class Paths:
 
     # -- costs
 
-    def _is_of_phase(self, node: int) -> bool:
-        return self.phase[node].label == (self.query.get("phase") or self.phase[node].label)
-
     def exclusive(self, metric: str) -> Costs:
         """Return the cost of each path, without what lies below."""
-        costs: Costs = Counter()
-        for node, value in enumerate(values_of(self.profile, metric).tolist()):
-            if self.counted[node] and self._is_of_phase(node):
-                costs[self.path[node]] += value
-        return costs
+        if metric not in self._costs:
+            costs: Costs = Counter()
+            for node, value in enumerate(values_of(self.profile, metric).tolist()):
+                if self.counted[node] and self.is_of_phase[node]:
+                    costs[self.path[node]] += value
+            self._costs[metric] = costs
+        return self._costs[metric]
 
     @cached_property
     def calls(self) -> dict[Path, Spread] | None:
@@ -196,9 +198,7 @@ class Paths:
             return None
         numbers = {path: number for number, path in enumerate(self.members)}
         group = [
-            numbers[self.path[node]]
-            if self.is_shown[node] and self._is_of_phase(node)
-            else NO_GROUP
+            numbers[self.path[node]] if self.is_shown[node] and self.is_of_phase[node] else NO_GROUP
             for node in rows.node.tolist()
         ]
         spreads = Spreads.of_rows(rows, np.array(group, np.int64), len(numbers))
@@ -384,7 +384,7 @@ def _calls(spread: Spread | None) -> dict[str, Any] | None:
 def _phases(view: Paths, path: Path, metric: str) -> list[dict[str, Any]]:
     sums: Counter[Phase] = Counter()
     for node, value in enumerate(values_of(view.profile, metric).tolist()):
-        if view.counted[node] and view.path[node][: len(path)] == path and view._is_of_phase(node):
+        if view.counted[node] and view.path[node][: len(path)] == path and view.is_of_phase[node]:
             sums[view.phase[node]] += value
     return [{"phase": each.label, "value": sums[each]} for each in PHASES if sums[each]]
 
@@ -395,7 +395,7 @@ def _lines(view: Paths, members: list[int], metric: str) -> list[dict[str, int]]
     if not members or profile.frame(members[0]).kind is not FrameKind.PYTHON:
         return []
     counted = [
-        value if view.counted[node] and view._is_of_phase(node) else 0
+        value if view.counted[node] and view.is_of_phase[node] else 0
         for node, value in enumerate(values_of(profile, metric).tolist())
     ]
     inclusive = profile.tree.inclusive(np.array(counted, np.int64)).tolist()

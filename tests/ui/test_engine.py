@@ -5,7 +5,9 @@ The same paths, the same numbers to the nanosecond; hand-made cases say what eac
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
 METRIC: Final = "host_time_ns"
 PX: Final = 1536
+# What decides which nodes a tree shows; the rest of a question is about their costs.
+SWITCHES: Final = ("hidden", "library", "lines", "phase", "pivot", "edits")
 EDITS: Final = ("focus", "root", "hide", "collapse", "drop", "open")
 MOST_FOUND: Final = 1_000
 MOST_ROWS: Final = 3_000
@@ -77,7 +81,15 @@ def compare(engine: Engine, profiles: OpenProfiles, questions: list[Question]) -
 
 def opened_view(profiles: OpenProfiles, query: dict[str, str], file: int | None = None) -> Paths:
     index = int(query.get("file", "0")) if file is None else file
-    return Paths(profiles.get(index).profile, query)
+    view = copy.copy(placed(profiles, index, tuple(query.get(name, "") for name in SWITCHES)))
+    view.query = query
+    return view
+
+
+@functools.lru_cache(maxsize=8)
+def placed(profiles: OpenProfiles, index: int, switches: tuple[str, ...]) -> Paths:
+    """Return the paths of a tree, which many questions ask about."""
+    return Paths(profiles.get(index).profile, dict(zip(SWITCHES, switches, strict=True)))
 
 
 def check_flame(profiles: OpenProfiles, query: dict[str, str], answer: dict[str, Any]) -> None:

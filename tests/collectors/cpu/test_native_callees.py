@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 BUSY = """
 import time
 def busy(work):
-    end = time.thread_time() + 0.6
+    end = time.thread_time() + 0.3
     while time.thread_time() < end:
         work()
 """
@@ -62,7 +62,7 @@ numbers, weights = np.random.default_rng(0), np.full(10_000, 1e-4)
 
 def places(path: Path, program: str, *options: str) -> dict[str, Place]:
     """Run a program under `deepcontext profile`; return the time of each line by its text."""
-    found = account(profiled(path, program, "-q", *options).profile)
+    found = account(profiled(path, program, "-q", "--cpu-rate", "200", *options).profile)
     text = program.splitlines()
     return {text[place.frame.line - 1]: place for place in found.lines if place.frame}
 

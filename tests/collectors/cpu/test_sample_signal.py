@@ -71,15 +71,15 @@ def test_a_program_that_blocks_the_signal_gets_none_that_is_not_told(
 def test_a_thread_that_loses_its_processor_while_it_answers_is_none_that_blocks_the_signal(
     tmp_path: Path,
 ) -> None:
-    """Eight processes on the thread's processor: it is often stopped inside the handler."""
+    """Four processes on the thread's processor: it is often stopped inside the handler."""
     _, profile = _profile(
         tmp_path,
         """
 import sys
 from subprocess import Popen
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # of this thread; the sampler's is free
-others = [Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(8)]
-burn(1.2)
+others = [Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(4)]
+burn(0.8)
 for other in others:
     other.kill()
 print(0)
@@ -99,7 +99,7 @@ from subprocess import Popen
 faulthandler.enable()
 send = f"import os, sys\\nwhile True: os.kill(int(sys.argv[1]), {signal.SIGURG:d})"
 others = [Popen([sys.executable, "-S", "-c", send, str(os.getpid())]) for _ in range(2)]
-burn(1.5)
+burn(0.8)
 for other in others:
     other.kill()
 print(0)
@@ -118,7 +118,7 @@ def test_waits_that_the_signal_ends_are_counted(tmp_path: Path) -> None:
 libc = ctypes.CDLL(None, use_errno=True)
 poll, events = libc.epoll_create1(0), ctypes.create_string_buffer(64)
 ended = 0
-end = time.monotonic() + 3
+end = time.monotonic() + 1.5
 while time.monotonic() < end:
     ctypes.set_errno(0)
     libc.epoll_wait(poll, events, 1, 1)

@@ -14,15 +14,8 @@ main = sys.modules["__main__"]
 print(__name__, globals().get("__file__"), __spec__, __package__, type(__loader__), __builtins__)
 print(main.__dict__ is globals(), sorted(globals()))
 """
-# Programs that print what might have changed.
-LOOKS: dict[str, str] = {
-    "environment": "import os\nprint(list(os.environ.items()))\n",
-    "environment of the C library": (
-        "import ctypes\n"
-        "getenv = ctypes.CDLL(None).getenv\n"
-        "getenv.restype = ctypes.c_char_p\n"
-        "print(getenv(b'PYTHONPATH'), getenv(b'DEEPCONTEXT_LAUNCH'))\n"
-    ),
+# Looks that change nothing for each other.
+TOGETHER: dict[str, str] = {
     "threads": (
         "import threading\n"
         "print(threading.enumerate(), threading.active_count(), threading.main_thread())\n"
@@ -41,7 +34,6 @@ LOOKS: dict[str, str] = {
         "    except RecursionError:\n        return n\n"
         "print(sys.getrecursionlimit(), depth(0))\n"
     ),
-    "file descriptors": "import os\nprint(os.open('program.py', os.O_RDONLY))\n",
     "heavy modules": (
         "import sys\n"
         "print([name for name in ('numpy', 'google.protobuf', 'rich', 'flask', 'torch', 'jax')"
@@ -58,6 +50,25 @@ LOOKS: dict[str, str] = {
         "    print(s.encoding, s.errors, s.line_buffering, s.isatty(), s.fileno())\n"
         "print(sys.displayhook, sys.excepthook, sys.unraisablehook, sys.getswitchinterval())\n"
     ),
+    "garbage collector": (
+        "import gc\n"
+        "print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.callbacks)\n"
+    ),
+    "random numbers": "import random\nrandom.seed(1)\nprint(random.random())\n",
+    "locale": (
+        "import locale, sys\nprint(locale.setlocale(locale.LC_ALL), sys.getfilesystemencoding())\n"
+    ),
+}
+# Programs that print what might have changed.
+LOOKS: dict[str, str] = {
+    "environment": "import os\nprint(list(os.environ.items()))\n",
+    "environment of the C library": (
+        "import ctypes\n"
+        "getenv = ctypes.CDLL(None).getenv\n"
+        "getenv.restype = ctypes.c_char_p\n"
+        "print(getenv(b'PYTHONPATH'), getenv(b'DEEPCONTEXT_LAUNCH'))\n"
+    ),
+    "file descriptors": "import os\nprint(os.open('program.py', os.O_RDONLY))\n",
     "warnings": (
         "import warnings\n"
         "print(warnings.filters)\n"
@@ -68,23 +79,16 @@ LOOKS: dict[str, str] = {
         "print(logging.root.handlers, logging.root.level, logging.lastResort)\n"
         "logging.warning('seen')\n"
     ),
-    "garbage collector": (
-        "import gc\n"
-        "print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.callbacks)\n"
-    ),
-    "random numbers": "import random\nrandom.seed(1)\nprint(random.random())\n",
     "own source": "print(open(__file__).read())\n",
     "inspect own source": "import inspect\ndef f(): pass\nprint(inspect.getsource(f))\n",
     "standard input": "import sys\nprint(repr(sys.stdin.read()))\n",
-    "locale": (
-        "import locale, sys\nprint(locale.setlocale(locale.LC_ALL), sys.getfilesystemencoding())\n"
-    ),
     "process": (
         "import os\n"
         "print(os.getppid() == int(os.environ['PARENT']))\n"
         "print(os.getpgid(0) == os.getpgid(os.getppid()))\n"
         "print(os.getsid(0) == os.getsid(os.getppid()))\n"
     ),
+    "the rest": "".join(f"print({name!r})\n{look}" for name, look in TOGETHER.items()),
 }
 # By default, PYTHONPATH differs: see test_children.py.
 CHILDREN_NONE = ("--children", "none")

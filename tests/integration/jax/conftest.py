@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,7 +19,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.trust import CollectorReport
 
 pytest.importorskip("jax", reason="jax is in the dependency group 'frameworks'")
-_SCRIPT_TIMEOUT_S = 240.0
 
 
 class Recording:
@@ -139,30 +134,5 @@ def run_script(tmp_path: Path) -> RunScript:
     def run(source: str, *options: str, environment: dict[str, str] | None = None) -> Recording:
         variables = {"JAX_PLATFORMS": "cpu", **(environment or {})}
         return Recording(profiled(tmp_path, source, "-q", *options, environment=variables).profile)
-
-    return run
-
-
-class RunProgram(Protocol):
-    """Runs a script that starts and stops the session itself, with one name taken away."""
-
-    def __call__(self, source: str, gone: str) -> Recording: ...
-
-
-@pytest.fixture
-def run_program(tmp_path: Path) -> RunProgram:
-    def run(source: str, gone: str) -> Recording:
-        output = tmp_path / "program.dcprof"
-        code = textwrap.dedent(source).format(gone=gone, output=str(output))
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "JAX_PLATFORMS": "cpu"},
-            capture_output=True,
-            text=True,
-            timeout=_SCRIPT_TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return Recording(deepcontext.Profile.load(output))
 
     return run

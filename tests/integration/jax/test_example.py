@@ -17,6 +17,7 @@ import deepcontext
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.jax import programs as jax_programs
+from tests.ui.test_page_size import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,12 @@ def test_the_end_of_the_run_shows_the_device_time_as_a_tree(
     assert float(rows[0]) == pytest.approx(100 * total[node] / total[0], abs=0.1)
     for name in ("backward", "forward", "feed_forward jax_transformer.py:68"):
         assert name in tree
+
+
+def test_the_page_is_little_larger_than_the_profile(
+    run: tuple[deepcontext.Profile, str],
+) -> None:
+    check_size(Path(run[0].source))
 
 
 def test_device_time_lies_on_lines_of_the_example(profile: deepcontext.Profile) -> None:

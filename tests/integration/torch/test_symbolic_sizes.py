@@ -36,7 +36,6 @@ COMPILED = """
     with torch.inference_mode():
         for length in range(10, 80, 10):
             compiled(torch.randn(length, 2 * length, 8))
-    deepcontext.stop()
 """
 
 EXPORTED = """
@@ -55,17 +54,14 @@ MAPPED = """
 
 
 @pytest.mark.parametrize("shapes", ["False", "True"])
-def test_a_function_of_dynamic_sizes_is_compiled_once(script: Any, shapes: str) -> None:
-    script.run(NET.replace("SHAPES", shapes) + COMPILED)
+def test_a_function_of_dynamic_sizes_is_compiled_once_and_exported(
+    script: Any, shapes: str
+) -> None:
+    script.run(NET.replace("SHAPES", shapes) + COMPILED + EXPORTED)
     recording = script.recording()
     names = {recording.profile.frame(node).name for node in recording.operators()}
     compiled = {name.partition("(")[0] for name in names if name.startswith("Torch-Compiled")}
     assert compiled == {"Torch-Compiled Region: 0/0"}
-
-
-@pytest.mark.parametrize("shapes", ["False", "True"])
-def test_an_export_keeps_its_dynamic_sizes(script: Any, shapes: str) -> None:
-    script.run(NET.replace("SHAPES", shapes) + EXPORTED)
 
 
 def test_tensors_of_transforms_have_no_shape_and_others_do(script: Any) -> None:

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deepcontext
@@ -34,7 +34,8 @@ def test_a_scope_of_any_name_without_a_session(name: str) -> None:
         pass
 
 
-@given(st.lists(_TEXTS, max_size=20))
+@settings(max_examples=10)  # a session takes longer than a hundred names in it
+@given(st.lists(_TEXTS, min_size=20, max_size=100))
 def test_scopes_of_any_name_are_in_the_profile(names: list[str]) -> None:
     running = deepcontext.profile(None, snapshot_interval=0)
     with running:
