@@ -8,10 +8,11 @@ DEMO_PROFILE := demo.dcprof
 # Tests here kill processes, race threads and measure: on a shared machine one of two thousand may
 # fail for lack of processor time. It is run once more and named; RERUNS=0 turns this off.
 RERUNS ?= 1
-# Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
-JOBS ?= 2
+# Test processes of the default suite side by side: one more than two processors, because a third of the
+# time tests wait. Tests hold beside other work, so also beside each other.
+JOBS ?= 3
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser compat newest fuzz soak ecosystem processes traces wheels cases store-cases gains mutations gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser long compat newest fuzz soak ecosystem processes traces wheels cases store-cases gains mutations gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -111,6 +112,9 @@ web: ## check the page's sources, and that the committed bundle is their build (
 
 browser: $(VENV)/.installed ## Chromium for the browser tests
 	tools/setup_browser.sh $(BIN)/python
+
+long: $(VENV)/.installed browser ## tests of whole programs of a framework, ten seconds of processor time each
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m long
 
 compat: $(VENV)/.installed ## other versions of Python and of the frameworks, each in an environment
 	$(BIN)/python -m pytest -q -m compat tests/compat

@@ -76,10 +76,19 @@ def _relative(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+# Pages that train a model, twice as a rule.
+LONG = {
+    *(ROOT / "docs" / "tutorials").glob("*.md"),
+    ROOT / "docs" / "how-to" / "profile-jax.md",
+}
 RUNNABLE = [page for page in PAGES if _steps(page)]
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=_relative)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.long if page in LONG else ()) for page in RUNNABLE],
+    ids=_relative,
+)
 def test_commands_and_programs_run(page: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
     (tmp_path / "examples").symlink_to(ROOT / "examples")

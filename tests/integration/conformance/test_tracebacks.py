@@ -128,10 +128,12 @@ JAX_WAYS = (
 )
 
 
+@pytest.mark.long
 def test_torch(same_as_python: Any) -> None:
     same_as_python(PROGRAM.format(framework=TORCH, ways=", ".join(TORCH_WAYS)), status=1)
 
 
+@pytest.mark.long
 def test_jax(same_as_python: Any) -> None:
     """The default comes last, for what the program and its child do not catch."""
     ways = [

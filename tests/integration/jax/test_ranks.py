@@ -130,6 +130,7 @@ def job(folder: Path, case: str, *options: str) -> Profile:
     return merge({str(number): profile for number, profile in enumerate(ranks)})
 
 
+@pytest.mark.long
 def test_the_late_rank_is_named_and_not_the_collective_of_the_other(tmp_path: Path) -> None:
     ranks = run_two(tmp_path, STEPS, "--jax-exact", arguments=("loader",))
     merged = merge({str(number): profile for number, profile in enumerate(ranks)})

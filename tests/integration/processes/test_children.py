@@ -115,6 +115,7 @@ def scopes(run: Path) -> dict[str, Profile]:
     return found
 
 
+@pytest.mark.long
 def test_children_that_use_a_framework_have_profiles(tmp_path: Path) -> None:
     done, run_ = run(tmp_path, STARTS)
     assert (done.returncode, done.stderr) == (0, "")
@@ -208,6 +209,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_forked_child_that_imports_the_framework_itself_has_a_profile(tmp_path: Path) -> None:
     done, run_ = run(tmp_path, IMPORTED_IN_CHILDREN)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")

@@ -54,6 +54,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.long
 def test_a_compiled_training_step(script: Any, tmp_path: Path) -> None:
     script.run(PROGRAM, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"), INDUCTOR_PROVENANCE="1")
     recording = script.recording()

@@ -209,6 +209,7 @@ def caused_ms(found: LateRanks) -> list[float]:
     return [row.caused_ns / MS for row in found.rows]
 
 
+@pytest.mark.long
 def test_the_late_one_of_two_ranks_is_named(record: Record) -> None:
     profile = record("loader", 2)
     found = by_lateness(profile)
