@@ -113,7 +113,7 @@ web: ## check the page's sources, and that the committed bundle is their build (
 browser: $(VENV)/.installed ## Chromium for the browser tests
 	tools/setup_browser.sh $(BIN)/python
 
-long: $(VENV)/.installed browser ## tests of whole programs of a framework, ten seconds of processor time each
+long: $(VENV)/.installed ## tests of whole programs of a framework, ten seconds of processor time each
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m long
 
 compat: $(VENV)/.installed ## other versions of Python and of the frameworks, each in an environment

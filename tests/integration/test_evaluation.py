@@ -68,6 +68,7 @@ print(json.dumps(made))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("framework", "program"), [("torch", _TORCH), ("jax", _JAX)])
 def test_sizes_of_the_paper(framework: str, program: str) -> None:
     if not _is_there(framework):

@@ -540,6 +540,7 @@ def test_what_children_import_is_no_part_of_the_run_directory(tmp_path: Path) ->
     assert str(tmp_path) not in next(line for line in lines if line.startswith("shim "))
 
 
+@pytest.mark.usefixtures("known_by_name")
 def test_a_child_that_starts_after_the_end_finds_nothing_and_makes_nothing(tmp_path: Path) -> None:
     program = "import os\nwith open('keep', 'w') as file: file.write(os.environ['PYTHONPATH'])\n"
     done, run_ = run(tmp_path, program)

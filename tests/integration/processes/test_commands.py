@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROFILE = (sys.executable, "-m", "deepcontext", "profile")
-TORCH = "import torch; torch.ones(2).sum()\n"
 BIN = str(Path(sys.executable).parent)
 RANK = """
 import os
@@ -117,7 +116,12 @@ def test_torchrun_is_followed_and_not_recorded(tmp_path: Path) -> None:
 
 
 def test_processes_of_a_shell_script_are_recorded(tmp_path: Path) -> None:
-    files = {"child.py": TORCH, "run.sh": "#!/bin/sh\npython child.py; exit 3"}
+    # A framework is known by the name of its module.
+    files = {
+        "torch.py": "",
+        "child.py": "import torch\n",
+        "run.sh": "#!/bin/sh\npython child.py; exit 3",
+    }
     done = run(tmp_path, ["-o", "x.dcprof", "./run.sh"], files)
     assert done.returncode == 3
     assert "profiles of 1 process written to 'x.dcrun'" in done.stderr

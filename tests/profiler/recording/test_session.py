@@ -409,7 +409,7 @@ def test_session_without_a_stop_is_written_at_exit(tmp_path: Path) -> None:
 def test_start_and_stop_many_times_leaves_nothing_behind(tmp_path: Path) -> None:
     threads = entries("task")
     descriptors = entries("fd")
-    for _ in range(30):
+    for _ in range(10):
         deepcontext.start(tmp_path / "out.dcprof")
         deepcontext._MANAGER.stop()
     assert entries("task") == threads
