@@ -126,14 +126,19 @@ def in_browser(address: str) -> dict[str, Any]:
 
 
 def bundle_sizes() -> list[list[str]]:
-    """Return rows with the bytes of the page's scripts, and of all that is sent with them."""
+    """Return rows with the bytes of the page's scripts, and of all that is sent with them.
+
+    The script of the time line has a limit of its own.
+    """
     static = Path(deepcontext.__file__).parent / "ui" / "web" / "static"
-    script = b"".join(path.read_bytes() for path in sorted(static.glob("*.js")))
+    own = static / "timeline.js"
+    script = b"".join(path.read_bytes() for path in sorted(static.glob("*.js")) if path != own)
     packed = len(gzip.compress(script, mtime=0))
     sent = sum(len(gzip.compress(each.read_bytes())) for each in static.iterdir())
     return [
-        ["all scripts", f"{len(script) / 1000:.1f} kB", "<= 190 kB"],
-        ["all scripts, compressed", f"{packed / 1000:.1f} kB", "<= 62 kB"],
+        ["scripts but the time line's", f"{len(script) / 1000:.1f} kB", "<= 190 kB"],
+        ["scripts but the time line's, compressed", f"{packed / 1000:.1f} kB", "<= 62 kB"],
+        ["script of the time line", f"{own.stat().st_size / 1000:.1f} kB", "<= 40 kB"],
         ["scripts, style and frame, compressed", f"{sent / 1000:.0f} kB", "150 kB"],
     ]
 

@@ -21,12 +21,11 @@ from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, Aggregation
 from deepcontext.profiler.model.grouping import NO_GROUP, Spread, Spreads
-from deepcontext.profiler.summaries.compiled_kernels import fused_at
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.measures import measures, values_of
-from deepcontext.ui.web.columns import fused_kernel
+from deepcontext.ui.web.columns import fused_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -314,12 +313,15 @@ def node_answer(view: Paths, path: Path) -> dict[str, Any]:
         "own": _own_metrics(view, members),
         "phases": _phases(view, path, metric),
         "lines": _lines(view, members, metric),
-        "fused": [
-            dataclasses.asdict(fused_kernel(view.profile, kernel))
-            for kernel in fused_at(view.profile, members)[:_MOST_KERNELS]
-        ],
+        "fused": _fused(view.profile, members),
         "calls": calls,
     }
+
+
+def _fused(profile: Profile, members: Collection[int]) -> list[dict[str, Any]]:
+    kernels, of_node = fused_kernels(profile)
+    numbers = dict.fromkeys(of_node[node] for node in members if node in of_node)
+    return [dataclasses.asdict(kernels[number]) for number in [*numbers][:_MOST_KERNELS]]
 
 
 def hidden_functions(view: Paths, paths: Collection[Path]) -> int:

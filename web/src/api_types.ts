@@ -309,10 +309,19 @@ export interface KeptStep {
   paths: string[];
 }
 
-/** The times of all steps but the first, in order, and the steps that were kept. */
+/** A window of the run: its first and its last step, from 1, and whether a part that is shown has it. */
+export interface StepWindow {
+  first: number;
+  last: number;
+  kind: string;
+  shown: boolean;
+}
+
+/** The times of all steps of a run but the first, in order, its windows, and the steps that were kept. */
 export interface TimeLineAnswer {
   rule: string;
   parts: StepPart[];
+  windows: StepWindow[];
   steps: KeptStep[];
 }
 
@@ -344,7 +353,7 @@ export interface StepAnswer {
   lanes: LaneAnswer[];
 }
 
-/** What torch.compile fused into a kernel; `complete` if all lines are known. */
+/** What torch.compile or XLA fused into a kernel; `complete` if no more lines can be known. */
 export interface FusedKernel {
   name: string;
   operators: string[];

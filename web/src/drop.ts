@@ -1,8 +1,8 @@
-// A file that is dropped on the page is read by its server, and opened beside the others.
+// What the server opens beside the others: a file that is dropped on the page, or a part of a run.
 
 import { Refusal } from "./api";
 import type { ErrorAnswer, OpenedAnswer } from "./api_types";
-import { START } from "./model/address";
+import { START, type View } from "./model/address";
 import { failure, go } from "./state";
 
 /** What the page says above everything while a file is over it, or read. */
@@ -10,15 +10,26 @@ function say(text: string): void {
   document.body.dataset.drop = text;
 }
 
-async function send(file: File): Promise<number> {
-  if (document.getElementById("deepcontext-data")) {
-    throw new Error(`this page has no server: run deepcontext view ${file.name}`);
+/** Have the server open something more, and show it. `words`: how a new `deepcontext view` would open it. */
+export async function openMore(
+  question: string,
+  name: string,
+  words: string,
+  view: View,
+  body?: Blob,
+): Promise<void> {
+  try {
+    if (document.getElementById("deepcontext-data")) {
+      throw new Error(`this page has no server: run deepcontext view ${words}`);
+    }
+    const response = await fetch(`api/${question}`, { method: "POST", body: body ?? null });
+    const answer: OpenedAnswer & ErrorAnswer = await response.json();
+    if (!response.ok) throw new Error(answer.error);
+    go({ ...START, view, file: answer.file });
+    location.reload();
+  } catch (error) {
+    failure.value = new Refusal(`${name} was not opened: ${(error as Error).message}`, 0);
   }
-  const name = encodeURIComponent(file.name);
-  const response = await fetch(`api/open?name=${name}`, { method: "POST", body: file });
-  const answer: OpenedAnswer & ErrorAnswer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer.file;
 }
 
 window.addEventListener("dragover", (event) => {
@@ -33,16 +44,9 @@ window.addEventListener("drop", (event) => {
   const file = event.dataTransfer?.files[0];
   if (!file) return;
   event.preventDefault();
-  say(`Reading ${file.name}`);
-  send(file)
-    .then(
-      (index) => {
-        go({ ...START, file: index });
-        location.reload();
-      },
-      (error: Error) => {
-        failure.value = new Refusal(`${file.name} was not opened: ${error.message}`, 0);
-      },
-    )
-    .finally(() => say(""));
+  const { name } = file;
+  say(`Reading ${name}`);
+  openMore(`open?name=${encodeURIComponent(name)}`, name, name, START.view, file).finally(() =>
+    say(""),
+  );
 });

@@ -3,7 +3,6 @@
 import { render } from "preact";
 import { openSource } from "./api";
 import { shared } from "./shared";
-import "./drop";
 import { open } from "./state";
 import "./style.css";
 import { App } from "./views/app";

@@ -3,10 +3,11 @@
 import { Fragment, h } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Surface } from "./draw/surface";
+import { openMore } from "./drop";
 import { START } from "./model/address";
 import { mix, palette } from "./model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "./model/format";
-import { about, dark, go, measure, place, showNode, tree } from "./state";
+import { about, dark, go, measure, place, profile, showNode, tree } from "./state";
 import { Bar, Legend, Stack } from "./views/bar";
 import { layerFills } from "./views/coloring";
 import { addViews } from "./views/later_views";
@@ -22,6 +23,7 @@ export const shared = {
   useMemo,
   useRef,
   useState,
+  openMore,
   START,
   mix,
   palette,
@@ -35,6 +37,7 @@ export const shared = {
   go,
   measure,
   place,
+  profile,
   showNode,
   tree,
   Bar,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.ui.format import format_value
 from tests.ui.browser.axe import violations
 from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
@@ -281,3 +282,21 @@ def test_several_profiles_open_on_their_comparison(browser: Browser, where: str)
         opened.page.wait_for_selector("main[aria-label='compare']")
         opened.go("view=overview")
         opened.page.wait_for_selector("main[aria-label='overview']")
+
+
+def test_a_source_file_of_all_is_shown_side_by_side(open_three: Open, paths: list[Path]) -> None:
+    with open_three("view=compare&sides=sources") as opened:
+        sides = opened.page.locator(".sources > section")
+        sides.nth(2).locator("tr[data-line]").first.wait_for()
+        assert [side.get_attribute("aria-label") for side in sides.all()] == NAMES
+        tops = set()
+        for side, path in zip(sides.all(), paths, strict=True):
+            side.locator("tr.costly").first.wait_for()
+            hottest = by_line(Profile.load(path), largest="exclusive").rows[0]
+            row = side.locator(f"tr[data-line='{hottest.line}']")
+            assert format_value(hottest.exclusive, "ns") in row.inner_text()
+            bounds = side.bounding_box()
+            assert bounds is not None
+            tops.add(bounds["y"])
+        assert len(tops) == 1
+        assert not violations(opened)

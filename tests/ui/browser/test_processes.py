@@ -215,6 +215,27 @@ def test_a_process_that_cannot_be_read_is_told(many: Path, browser: Browser) -> 
         opened.page.wait_for_selector("main[aria-label='processes'] tbody tr")
 
 
+def test_a_rank_has_its_host_and_how_often_it_was_restarted(many: Path, browser: Browser) -> None:
+    first, second, *others = run_directory.profiles(many)
+    for path in others:
+        path.unlink()
+    for rank, path in enumerate((first, second)):
+        profile = Profile.load(path)
+        facts: dict[str, Any] = {"rank": rank, "ranks": 2, "hostname": f"node{rank}"}
+        run = dataclasses.replace(profile.run, parent_pid=0, attempt=3 * rank, **facts)
+        dataclasses.replace(profile, run=run).save(path, force=True)
+    with serving(many) as address, open_page(browser, address, Profile.load(first)) as opened:
+        opened.go(VIEW)
+        rows = opened.page.locator("main tbody tr")
+        rows.first.wait_for()
+        texts = rows.all_inner_texts()
+        for part in ("rank 0", "rank 1 (attempt 3)"):
+            number = int(part[5])
+            assert any(part in text and f"node{number}" in text for text in texts)
+        names = opened.page.locator("[aria-label=Profile] option").all_inner_texts()
+        assert any("rank 1 (attempt 3)" in name for name in names)
+
+
 def test_files_named_one_by_one_are_compared_and_never_a_job(
     open_on: OpenOn, profiles: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -377,15 +377,15 @@ def test_all_views_of_a_job_have_room(page: Opened, width: int) -> None:
 
 @pytest.fixture(scope="session")
 def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Profile]:
-    """Return the profile of 1,024 joined ranks."""
-    profile = joined(made_ranks(1024, 40))
+    """Return the profile of 4,096 joined ranks."""
+    profile = joined(made_ranks(4096, 40))
     path = tmp_path_factory.mktemp("many") / "many.dcprof"
     profile.save(path)
     return path, profile
 
 
 @pytest.mark.parametrize("where", ["server", "file"])
-def test_a_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
+def test_four_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
     browser: Browser, many: tuple[Path, Profile], tmp_path: Path, where: str
 ) -> None:
     path, profile = many

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.jax.operation_nodes import fusions_of_nodes
 from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.format import format_ns
 from tests.ui.browser.conftest import serving
@@ -18,7 +20,6 @@ from tests.ui.conftest import gpu_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from playwright.sync_api import Locator
 
@@ -131,6 +132,24 @@ def test_a_kernel_of_torch_compile_names_the_lines_fused_into_it(
         opened.page.click(".fused .link")
         opened.page.wait_for_selector("text=two")
         assert "line=2" in opened.page.url
+
+
+def test_a_fusion_of_jax_names_the_lines_that_are_in_it(open_on: OpenOn) -> None:
+    path = Path("tests/real_programs/profiles/jax_transformer.dcprof").resolve()
+    profile = Profile.load(path)
+    nodes = fusions_of_nodes(profile)
+    time = profile.inclusive("device_time_ns")
+    node = max(nodes, key=lambda each: int(time[each]))
+    lines = {member.source.line for member in nodes[node].members if member.source.line > 0}
+    assert lines
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.go(f"view=flame&metric=device_time_ns&library=1&lines=1&zoom={node}")
+        opened.page.wait_for_selector(".fused")
+        links = opened.page.locator(".fused .link").all_inner_texts()
+        assert {int(text.rpartition(":")[2]) for text in links} == lines
+        assert nodes[node].members[0].primitive in opened.text(".fused")
+        opened.page.click(".fused .link >> nth=0")
+        opened.page.wait_for_selector("main[aria-label='source'] .wanted")
 
 
 def test_boxes_too_narrow_to_draw_are_marked(
@@ -393,3 +412,26 @@ def test_a_long_name_of_a_file_is_not_cut_off_on_a_phone(
             assert right <= 390
         sideways = "(each) => each.scrollWidth - each.clientWidth"
         assert opened.page.locator(".overview").evaluate(sideways) <= 0
+
+
+def test_a_name_from_right_to_left_leaves_what_follows_in_its_place(
+    open_on: OpenOn, make_profile: Any, tmp_path: Path
+) -> None:
+    name, file = "\N{HEBREW LETTER ALEF}\N{HEBREW LETTER BET}", "/home/me/a.py"
+    frames = [Frame(FrameKind.ROOT, ""), Frame(FrameKind.PYTHON, name, file, 12)]
+    profile = make_profile([0, 0], frames, host_time_ns={1: 1_000})
+    path = tmp_path / "hebrew.dcprof"
+    profile.save(path)
+    # Where each character of a text stands.
+    places = """(each) => Array.from(each.textContent, (letter, at) => {
+      const range = document.createRange();
+      range.setStart(each.firstChild, at);
+      range.setEnd(each.firstChild, at + 1);
+      return [letter, range.getBoundingClientRect().left];
+    })"""
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.go("shape=tree&lines=1")
+        shown = opened.page.locator(f".tree-name .clip:has-text('{name}')")
+        shown.wait_for()
+        left = dict(shown.evaluate(places))
+        assert left[name[1]] < left[name[0]] < left[":"] < left["1"] < left["2"]

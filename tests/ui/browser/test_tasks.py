@@ -5,77 +5,103 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.format import format_value
+from tests.profiler.summaries.test_late_ranks import job
 from tests.synthetic import random_profile
 from tests.ui.browser.conftest import serving
-from tests.ui.test_web_ranks import joined, made_ranks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conftest import MakeProfile
     from tests.ui.browser.conftest import Opened
 
 FIRST = "view=overview"
+MOST = 2
 
 
-def named(opened: Opened, name: str) -> None:
-    """Ctrl K, letters and Enter: one action."""
-    opened.page.keyboard.press("Control+k")
-    opened.page.wait_for_selector(".palette input:focus")
-    opened.page.keyboard.type(name)
-    opened.page.wait_for_selector(f".palette [aria-selected=true]:has-text('{name}')")
-    opened.page.keyboard.press("Enter")
+class Hand:
+    """What a user does on a page, counted: a click, a key, or a key with a text."""
+
+    actions = 0
+
+    def click(self, opened: Opened, selector: str) -> None:
+        self.actions += 1
+        opened.page.click(selector)
+
+    def key(self, opened: Opened, key: str, text: str = "") -> None:
+        self.actions += 1
+        opened.page.keyboard.press(key)
+        opened.page.keyboard.type(text)
+
+    def choose(self, opened: Opened, name: str) -> None:
+        """Type letters of a name into the list of everything, and press Enter."""
+        self.key(opened, "Control+k")
+        opened.page.wait_for_selector(".palette input:focus")
+        opened.page.keyboard.type(name)
+        opened.page.wait_for_selector(f".palette [aria-selected=true]:has-text('{name}')")
+        opened.page.keyboard.press("Enter")
 
 
-def test_callers_of_a_function(opened: Opened) -> None:
+@pytest.fixture
+def hand() -> Iterator[Hand]:
+    counted = Hand()
+    yield counted
+    assert 1 <= counted.actions <= MOST
+
+
+def test_callers_of_a_function(opened: Opened, hand: Hand) -> None:
     opened.go(FIRST)
-    named(opened, "aten::mm")
+    hand.choose(opened, "aten::mm")
     opened.page.wait_for_selector(".sandwich-title:has-text('called by')")
     opened.page.wait_for_selector(".details h2:has-text('aten::mm')")
 
 
-def test_find_a_function(opened: Opened) -> None:
+def test_find_a_function(opened: Opened, hand: Hand) -> None:
     opened.go(FIRST)
-    opened.page.keyboard.press("/")
-    opened.page.keyboard.type("addmm\n")
+    hand.key(opened, "/", "addmm\n")
     opened.page.wait_for_selector(".details h2:has-text('addmm')")
 
 
-def test_what_changed(opened: Opened) -> None:
+def test_what_changed(opened: Opened, hand: Hand) -> None:
     opened.go("")  # of several profiles, the first view is the comparison
     opened.page.wait_for_selector("main[aria-label='compare']")
-    opened.page.click("[role=tab]:has-text('biggest changes')")
+    hand.click(opened, "[role=tab]:has-text('biggest changes')")
     opened.page.wait_for_selector("[aria-label='Biggest changes'] tbody tr")
 
 
-def test_where_memory_is_at_the_peak(opened: Opened) -> None:
+def test_where_memory_is_at_the_peak(opened: Opened, hand: Hand) -> None:
     opened.go(FIRST)
-    opened.page.click(".overview-pool .legend-line button >> nth=0")
+    hand.click(opened, ".overview-pool .legend-line button >> nth=0")
     opened.page.wait_for_selector("main[aria-label='flame'] canvas")
     opened.until("location.hash.includes('metric=peak_')")
     assert opened.page.locator(".check:has-text('lines') input").is_checked()
 
 
-def test_why_the_gpu_is_idle(open_on: Any) -> None:
+def test_why_the_gpu_is_idle(open_on: Any, hand: Hand) -> None:
     path = Path("tests/fault_pairs/profiles/gpu_starvation_problem.dcprof").resolve()
     with serving(path) as address, open_on(address, Profile.load(path)) as opened:
         opened.go(FIRST)
-        opened.page.click(".overview .legend-line button:has-text('idle')")
+        hand.click(opened, ".overview .legend-line button:has-text('idle')")
         opened.page.wait_for_selector("main[aria-label='flame'] canvas")
         opened.until("location.hash.includes('metric=gpu_idle_ns')")
 
 
-def test_share_a_view(opened: Opened) -> None:
+def test_share_a_view(opened: Opened, hand: Hand) -> None:
     opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.go("view=bottom-up")
-    opened.page.keyboard.press("y")
+    hand.key(opened, "y")
     assert opened.page.evaluate("navigator.clipboard.readText()") == opened.page.url
 
 
-def test_copy_a_table(opened: Opened) -> None:
+def test_copy_a_table(opened: Opened, hand: Hand) -> None:
     opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.go(FIRST)
-    opened.page.click(".tabs button:has-text('Table')")
-    opened.page.click("button:has-text('Copy as Markdown')")
+    hand.click(opened, ".tabs button:has-text('Table')")
+    hand.click(opened, "button:has-text('Copy as Markdown')")
     opened.page.wait_for_selector("button:has-text('Copied')")
     copied = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
     rows = opened.ask("table")["rows"]
@@ -83,26 +109,31 @@ def test_copy_a_table(opened: Opened) -> None:
     assert format_value(rows[0]["exclusive"], "ns") in "".join(copied)
 
 
-def test_undo_three_zooms(opened: Opened) -> None:
+def test_undo_three_zooms(opened: Opened, hand: Hand) -> None:
     answer = opened.ask("flame")
     for depth in (3, 5, 6):
         level = [n for n, each in enumerate(answer["nodes"]["depth"]) if each == depth]
         widest = max(level, key=lambda node: answer["nodes"]["value"][node])
         opened.go(f"view=flame&zoom={answer['nodes']['source'][widest]}")
         opened.page.wait_for_selector("canvas")
-    opened.page.locator("canvas").focus()
-    opened.page.keyboard.press("Escape")
+    hand.key(opened, "Escape")
     opened.until("!location.hash.includes('zoom=')")
 
 
-def test_which_rank_is_late(open_on: Any, tmp_path: Path) -> None:
-    ranks = made_ranks(3)
+def test_which_rank_is_late(
+    open_on: Any, make_profile: MakeProfile, tmp_path: Path, hand: Hand
+) -> None:
+    # Each collective waits for one rank, the longer the higher its number.
+    rows = [
+        [(n, 1000 + 100 * (n + 1) * (n != rank), 0, 0, 4096) for n in range(4)] for rank in range(4)
+    ]
     path = tmp_path / "job.dcprof"
-    joined(ranks).save(path)
+    job(make_profile, *rows).save(path)
     with serving(path) as address, open_on(address, Profile.load(path)) as opened:
         opened.go(FIRST)
-        opened.page.keyboard.press("r")
-        opened.page.wait_for_selector("main[aria-label='ranks'] h2:has-text('late')")
+        hand.key(opened, "r")
+        latest = opened.page.locator("[aria-label='Late ranks'] tbody tr >> nth=0")
+        assert latest.locator("td").first.inner_text().strip() == "3"
 
 
 def test_of_a_long_table_all_rows_are_copied_and_few_exist(open_on: Any, tmp_path: Path) -> None:

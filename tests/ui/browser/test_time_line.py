@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.windows import of_steps
 from deepcontext.ui.format import format_ns
 from deepcontext.ui.step_texts import why_kept
+from deepcontext.ui.web.findings import findings
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from tests.ui.browser.axe import violations
 from tests.ui.browser.conftest import SERVER, WHERE, serving, used_anew
 from tests.ui.browser.test_ranks import written
+from tests.ui.test_web_time_line import in_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from deepcontext.profiler.model.exemplars import Exemplar, Lane
+    from tests.conftest import MakeProfile
     from tests.ui.browser.conftest import Opened, Pages
 
 VIEW = "view=timeline"
@@ -79,7 +84,7 @@ def slow(page: Opened) -> tuple[Exemplar, Lane]:
 
 
 def show(page: Opened, number: int) -> None:
-    page.page.select_option("select", str(number))
+    page.page.select_option(".subtabs:has(> span) select", str(number))
     page.page.wait_for_selector(f"canvas[aria-label^='Step {number} ']")
 
 
@@ -183,3 +188,94 @@ def test_a_mark_opens_its_step(page: Opened) -> None:
 
 def test_the_view_is_accessible(page: Opened) -> None:
     assert violations(page) == []
+
+
+# -- a part of the steps, of a made run: two windows of eight steady steps after set-up and warm-up
+
+
+@pytest.fixture
+def windowed(make_profile: MakeProfile, tmp_path: Path) -> Path:
+    path = tmp_path / "train.dcprof"
+    in_windows(make_profile).save(path)
+    return path
+
+
+def brush(opened: Opened, first: int, last: int) -> None:
+    """Draw over the bars of some steps."""
+    bounds = opened.page.locator(".time-bars svg").bounding_box()
+    assert bounds is not None
+    for move, number in ((opened.page.mouse.down, first), (opened.page.mouse.up, last)):
+        part = (number - 1.5) / 17  # step 1 has no time
+        opened.page.mouse.move(bounds["x"] + part * bounds["width"], bounds["y"] + 20)
+        move()
+
+
+def opens(opened: Opened, name: str) -> None:
+    opened.page.wait_for_selector(f"h1:text-is('{name}')", state="attached")
+
+
+def test_a_brush_filters_graph_tables_and_findings(windowed: Path, open_on: Any) -> None:
+    profile = Profile.load(windowed)
+    with serving(windowed) as address, open_on(address, profile) as opened:
+        opened.go()
+        opened.status("1.50 ms")  # a step of all that are steady
+        opened.go(VIEW)
+        opened.page.wait_for_selector(".time-bars")
+        brush(opened, 14, 12)
+        opens(opened, "train.dcprof, steps 11 to 18")
+        opened.status("2.00 ms")
+        opened.page.keyboard.press("4")
+        rows = opened.page.locator("main[aria-label='table'] .flat tbody tr:has(th)")
+        rows.first.wait_for()
+        (row,) = rows.all_inner_texts()
+        assert "aten::mm" in row
+        assert "2.00 ms" in row
+        part = profile.within(of_steps(profile.windows, 11, 18))
+        expected = findings(OpenProfiles([OpenProfile.of_memory(part, "")]), 0).findings
+        found = opened.page.evaluate("fetch('api/findings?file=1').then((each) => each.json())")
+        assert [each["title"] for each in found["findings"]] == [each.title for each in expected]
+        # The strip still has all steps, and marks those that are shown.
+        opened.page.click(".tabs button:has-text('Time line')")
+        opened.page.wait_for_selector(".time-window")
+        assert opened.page.locator(".time-window").count() == 1
+        assert "17 steps of 1.00 ms to 5.00 ms" in opened.text(".time-strip")
+        for _ in range(3):
+            opened.page.go_back()
+        opens(opened, windowed.name)
+        opened.page.wait_for_selector("main[aria-label='timeline']")
+
+
+def test_two_brushes_are_compared_and_keys_brush_too(windowed: Path, open_on: Any) -> None:
+    with serving(windowed) as address, open_on(address, Profile.load(windowed)) as opened:
+        for first, last in ((3, 10), (11, 18)):
+            opened.go(VIEW)
+            opened.page.wait_for_selector(".time-bars")
+            fields = opened.page.locator(".time-strip select")
+            fields.nth(0).select_option(str(first))
+            fields.nth(1).select_option(str(last))
+            opened.page.focus("button:has-text('Show only these')")
+            opened.page.keyboard.press("Enter")
+            opens(opened, f"train.dcprof, steps {first} to {last}")
+        opened.go("view=compare&base=1&other=2&shape=tree")
+        opened.page.wait_for_selector(".grid-row")
+        summary = opened.text(".compare-sum")
+        assert "steps 3 to 10 1.00 ms" in summary
+        assert "steps 11 to 18 2.00 ms" in summary
+
+
+def test_the_strip_with_a_part_obeys_the_rules_of_axe(windowed: Path, open_on: Any) -> None:
+    with serving(windowed) as address, open_on(address, Profile.load(windowed)) as opened:
+        opened.go(VIEW)
+        opened.page.wait_for_selector(".time-strip select")
+        assert not violations(opened)
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_a_page_in_one_file_says_how_to_show_steps(
+    windowed: Path, tmp_path: Path, open_on: Any
+) -> None:
+    with open_on(written(windowed, tmp_path), Profile.load(windowed)) as opened:
+        opened.go(VIEW)
+        opened.page.wait_for_selector(".time-bars")
+        brush(opened, 12, 14)
+        opened.page.wait_for_selector("[role=alert]:has-text('train.dcprof --window 11-18')")

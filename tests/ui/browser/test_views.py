@@ -17,6 +17,7 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.ui.format import format_count, format_share, format_value
+from deepcontext.ui.measures import measures
 from tests.ui.browser.conftest import WHERE
 
 if TYPE_CHECKING:
@@ -311,6 +312,27 @@ def test_source_lines_carry_their_cost(opened: Opened) -> None:
     assert (
         opened.page.locator(".file[aria-current]").inner_text().startswith("torch_mlp.py examples")
     )
+
+
+def test_lines_have_bars_of_elapsed_time_and_memory_too(opened: Opened) -> None:
+    opened.go("view=source")
+    opened.page.wait_for_selector(".code .phase-bar")
+    path = opened.page.locator(".file[aria-current]").get_attribute("title")
+    heads = opened.page.locator(".code thead th").all_inner_texts()
+    for metric in ("elapsed_time_ns", "peak_bytes"):
+        (measure,) = (each for each in measures(opened.profile) if each.key == metric)
+        answer = opened.ask(f"source?metric={metric}&path={path}")
+        cost = max(answer["costs"], key=lambda each: each["inclusive"])
+        cell = opened.page.locator(f"tr[data-line='{cost['line']}'] td").nth(
+            heads.index(measure.label)
+        )
+        bar = cell.locator(".phase-bar")
+        assert (
+            bar.get_attribute("aria-label")
+            == f"{measure.label} {format_value(cost['inclusive'], measure.unit)}"
+        )
+        width = bar.evaluate("(each) => each.firstChild.offsetWidth / each.offsetWidth")
+        assert width == pytest.approx(cost["inclusive"] / answer["total"], abs=0.03)
 
 
 @pytest.mark.parametrize("opened", WHERE, indirect=True)

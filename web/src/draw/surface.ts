@@ -2,7 +2,7 @@
 
 import { TextFitter } from "./text";
 
-const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
+export const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
 export class Surface {
   protected readonly context: CanvasRenderingContext2D;

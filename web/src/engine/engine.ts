@@ -51,7 +51,7 @@ export class Engine {
   readonly #views = new Kept<TopDown>(TREES_KEPT);
   readonly #differences = new Kept<Difference>(2);
   readonly #tables = new Kept<GroupTable>(TREES_KEPT);
-  readonly #lines = new Kept<LineCosts>(4);
+  readonly #lines = new Kept<LineCosts>(8);
 
   static computes(what: string): what is keyof Computed {
     return COMPUTED.includes(what);

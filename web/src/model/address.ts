@@ -57,7 +57,7 @@ export interface Place {
   /** Where the root of a graph is. */
   readonly roots: "top" | "bottom";
   readonly shape: Shape;
-  readonly sides: "difference" | "changes" | "beside";
+  readonly sides: "difference" | "changes" | "beside" | "sources";
   readonly normalize: boolean;
   /** What the others are compared with, and the only other one that is shown; -1 for all. */
   readonly base: number;
@@ -106,7 +106,7 @@ const CHOICES: Partial<Record<keyof Place, readonly string[]>> = {
   order: ["program", "size"],
   roots: ["top", "bottom"],
   shape: ["graph", "tree"],
-  sides: ["difference", "changes", "beside"],
+  sides: ["difference", "changes", "beside", "sources"],
   lines: ["0", "1"],
 };
 

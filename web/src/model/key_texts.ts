@@ -13,6 +13,7 @@ export const KEY_TEXTS: Readonly<Record<string, string>> = {
   u: "Undo the last change of the tree",
   i: "Details",
   y: "Copy the link to what is shown",
+  g: "Save the graph as a picture (SVG)",
   e: "Save the page as one file",
   d: "Light or dark",
   f: "Focus: keep this and all below it",

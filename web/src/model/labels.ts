@@ -1,4 +1,12 @@
-// Shorter forms of a name, for boxes too narrow for all of it.
+// How names are written: in shorter forms, for boxes too narrow for all of a name; and apart from what follows.
+
+// Letters that are written from right to left, and marks that change the direction.
+const TURNS = /[\u05be-\u08c7\u200e-\u202e\u2066-\u2069\ufb1d-\ufefc]/;
+
+/** Return a name whose direction does not change the order of what stands beside it. */
+export function isolated(name: string): string {
+  return TURNS.test(name) ? `\u2068${name}\u2069` : name;
+}
 
 /**
  * Return forms of a name, each shorter than the one before; the name itself is the first.

@@ -2,9 +2,10 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { KeptStep, SpanNode, StepAnswer } from "../api_types";
+import { openMore } from "../drop";
 import { palette } from "../model/colors";
 import { formatTime } from "../model/format";
-import { dark, go, place, showNode, tree } from "../state";
+import { dark, go, place, profile, showNode, tree } from "../state";
 import { layerFills } from "../views/coloring";
 import { Empty, Link, Select, SourceLink, Waiting } from "../views/parts";
 import { useAnswer } from "../views/use_answer";
@@ -25,7 +26,7 @@ export function TimeLineView() {
   const onChoose = (each: KeptStep) => go({ step: each.number });
   return (
     <div class="page">
-      <StepStrip answer={answer} chosen={chosen.number} onChoose={onChoose} />
+      <StepStrip answer={answer} chosen={chosen.number} onChoose={onChoose} onBrush={showSteps} />
       <div class="subtabs">
         <Select
           label="Step"
@@ -50,6 +51,19 @@ export function TimeLineView() {
       )}
       <OneStep key={`${file} ${chosen.number}`} number={chosen.number} query={query} />
     </div>
+  );
+}
+
+/** Open the windows of these steps as a profile of their own, which all views show. */
+function showSteps(first: number, last: number): void {
+  const { file } = place.value;
+  const name = profile.value?.name ?? "";
+  const question = `steps?file=${file}&first=${first}&last=${last}`;
+  void openMore(
+    question,
+    `steps ${first} to ${last}`,
+    `${name} --window ${first}-${last}`,
+    "flame",
   );
 }
 

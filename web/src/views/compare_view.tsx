@@ -21,13 +21,14 @@ import {
 } from "../state";
 import { Legend } from "./bar";
 import { Changes } from "./changes_view";
-import { CopyTable } from "./copy";
+import { TakeAway } from "./copy";
 import { Details } from "./details";
 import { Drawing } from "./drawing";
 import { askedWidth } from "./flame_view";
 import { useGraph } from "./graph_handle";
 import { changeOf, nodeSentence, profileName } from "./node_tip";
 import { Check, Empty, Select, Subtabs, Waiting } from "./parts";
+import { Sources } from "./sources_view";
 import { useAnswer } from "./use_answer";
 
 const SIDES: Record<string, string> = { changes: "biggest changes", beside: "side by side" };
@@ -35,6 +36,7 @@ const SHOWN: Record<Place["sides"], FunctionComponent> = {
   changes: Changes,
   difference: Difference,
   beside: Beside,
+  sources: Sources,
 };
 
 export function CompareView() {
@@ -126,7 +128,7 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
             {side > 0 && ` (${changeOf(totals[0], total, unit)})`}
           </span>
         ))}
-        {asTable.value && <CopyTable />}
+        <TakeAway />
         {!asTable.value && (
           <>
             <Legend

@@ -1,10 +1,12 @@
 // Copying: a call path, a table or a finding as text.
 
 import { useEffect, useState } from "preact/hooks";
+import { titleOf } from "../model/key_texts";
 import { type Layout, pathTo } from "../model/layout";
-import { spoken } from "../state";
+import { asTable, spoken } from "../state";
 import { nodeName } from "./node_tip";
-import { shorten } from "./parts";
+import { Link, shorten } from "./parts";
+import { savePicture } from "./save";
 import { isWhole } from "./windowed";
 
 const SAID_MS = 1500;
@@ -79,6 +81,16 @@ export function CopyButton(props: { what?: string; title?: string; text: () => s
 /** A button for the table of the view; of a tree, the rows that are open. */
 export function CopyTable() {
   return <CopyButton what="the table" text={tableMarkdown} />;
+}
+
+/** A button to take the tree that is shown elsewhere: a graph as a picture, a table as text. */
+export function TakeAway() {
+  if (asTable.value) return <CopyTable />;
+  return (
+    <Link title={titleOf("g")} onClick={savePicture}>
+      Save as SVG
+    </Link>
+  );
 }
 
 const LEVEL = "\u2003"; // a space that Markdown keeps

@@ -240,12 +240,12 @@ function isTold(value: MeasureValue): boolean {
   return value.inclusive !== 0 && (!key.endsWith(".count") || key === CALLS);
 }
 
-/** The operators and lines that torch.compile made one kernel of; a click shows the line. */
+/** The operators and lines that torch.compile or XLA made one kernel of; a click shows the line. */
 function Fused(props: { kernels: readonly FusedKernel[] }) {
   if (!props.kernels.length) return null;
   return (
     <section class="parts fused">
-      <h3>Fused by torch.compile</h3>
+      <h3>Fused by the compiler</h3>
       {props.kernels.map((kernel) => (
         <>
           {kernel.operators.length > 0 && <p class="muted">{kernel.operators.join(", ")}</p>}

@@ -2,6 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FlamePainter, ROW, type Scene } from "../draw/flame_painter";
+import { SvgPainter } from "../draw/svg";
 import { type Layout, nodeAt } from "../model/layout";
 import { type Direction, neighbour } from "../model/move";
 import { type Range, WHOLE } from "../model/range";
@@ -11,6 +12,8 @@ import { Tooltip } from "./tooltip";
 export interface FlameHandle {
   zoomTo(node: number): void;
   select(node: number): void;
+  /** What is shown as the text of an SVG file; "" where nothing is drawn. */
+  picture(): string;
 }
 
 export interface FlameCanvasProps {
@@ -59,6 +62,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
   const handle = useRef<FlameHandle>({
     zoomTo: () => {},
     select: () => {},
+    picture: () => "",
   });
   const [hover, setHover] = useState<{ node: number; x: number; top: number } | null>(null);
   const hovered = useRef(-1);
@@ -177,6 +181,11 @@ export function FlameCanvas(props: FlameCanvasProps) {
     observer.observe(box.current);
     handle.current.zoomTo = zoomTo;
     handle.current.select = select;
+    handle.current.picture = () => {
+      const { layout, scene } = now.current;
+      const all = { ...scene, layout, selected: -1, hovered: -1, same: -1 };
+      return new SvgPainter().picture(all, goal.current.from, goal.current.to, size.current.width);
+    };
     now.current.handle?.(handle.current);
     return () => {
       observer.disconnect();

@@ -8,7 +8,6 @@ import { graft, type Layout, layOut, nodeOfSource, spanning } from "../model/lay
 import { partOf, type Range, rangeOf, WHOLE, within, withRange } from "../model/range";
 import {
   addEdit,
-  asTable,
   detailsOpen,
   focusOn,
   go,
@@ -20,7 +19,7 @@ import {
   source,
   tree,
 } from "../state";
-import { CopyTable } from "./copy";
+import { TakeAway } from "./copy";
 import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
 import { boxOf } from "./flame_canvas";
@@ -169,7 +168,7 @@ function StatusLine(props: { layout: Layout }) {
           {formatCount(left)} narrower than {formatValue(layout.threshold, layout.unit)}
         </span>
       )}
-      {asTable.value && <CopyTable />}
+      <TakeAway />
       <span class="status-hint">
         <kbd>?</kbd> keys
       </span>

@@ -19,6 +19,7 @@ export function useGraph(layout: Layout, choose: (node: number) => void) {
       layout,
       zoomTo: (node) => handle.current?.zoomTo(node),
       select: (node) => (handle.current ? handle.current.select(node) : choose(node)),
+      picture: () => handle.current?.picture() ?? "",
     };
     return () => {
       graph.value = null;

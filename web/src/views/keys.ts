@@ -15,7 +15,7 @@ import {
 import { copyLink } from "./copy";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
-import { savePage } from "./save";
+import { savePage, savePicture } from "./save";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
 
@@ -66,5 +66,6 @@ export const ACTIONS: Readonly<Record<string, () => void>> = {
   },
   d: nextTheme,
   y: copyLink,
+  g: savePicture,
   e: savePage,
 };

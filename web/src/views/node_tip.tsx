@@ -1,6 +1,7 @@
 // The description of a node beside the mouse, and for a screen reader.
 
 import { callTexts, formatShare, formatValue } from "../model/format";
+import { isolated } from "../model/labels";
 import { callsAt, type Layout } from "../model/layout";
 import { about, compared } from "../state";
 import { shorten } from "./parts";
@@ -10,7 +11,8 @@ export function nodeName(layout: Layout, node: number): string {
   const func = layout.func[node];
   const { name, kind, line } = layout.functions;
   if (kind[func] === "root") return "whole program";
-  return line[func] > 0 ? `${name[func]}:${line[func]}` : name[func];
+  const own = isolated(name[func]);
+  return line[func] > 0 ? `${own}:${line[func]}` : own;
 }
 
 /** Return one sentence for a screen reader. */

@@ -4,12 +4,17 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { palette } from "../model/colors";
 import { formatShare, formatValue } from "../model/format";
+import { isolated } from "../model/labels";
 import type { Signal } from "../signals";
 import { dark, go, profile } from "../state";
 
 /** Return a file relative to the folder the run began in; of a library, what follows
  * site-packages or, in the standard library, lib. */
 export function shorten(file: string): string {
+  return isolated(shortened(file));
+}
+
+function shortened(file: string): string {
   const folder = `${profile.value?.cwd.replace(/\/$/, "") ?? ""}/`;
   if (folder.length > 1 && file.startsWith(folder)) return file.slice(folder.length);
   const library = /\/(?:site|dist)-packages\/(.*)$/.exec(file);

@@ -3,8 +3,10 @@
 import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { FileRow, FilesAnswer, LineCost, SourceAnswer } from "../engine/answers";
+import { named } from "../model/address";
 import { formatCount, formatShare, formatValue } from "../model/format";
-import { go, place, tree } from "../state";
+import { go, measure, place, profile, tree } from "../state";
+import { Stack } from "./bar";
 import { Empty, shorten, Waiting } from "./parts";
 import { useMatches } from "./search_box";
 import { useAnswer } from "./use_answer";
@@ -19,7 +21,11 @@ export function SourceView() {
     <div class="split source">
       <FileList answer={files.answer} path={path} />
       <div class="split-main">
-        {path ? <SourceFile path={path} /> : <Empty title="This profile names no source file" />}
+        {path ? (
+          <SourceFile file={tree.value.file} path={path} />
+        ) : (
+          <Empty title="This profile names no source file" />
+        )}
       </div>
     </div>
   );
@@ -95,16 +101,39 @@ function FileName(props: { file: string }) {
   );
 }
 
-function SourceFile(props: { path: string }) {
-  const query = { file: tree.value.file, metric: tree.value.metric, path: props.path };
-  const asked = useAnswer("source", query);
+/** The text of a file that a profile names. */
+export function SourceFile(props: { file: string; path: string }) {
+  const asked = useAnswer("source", { ...props, metric: tree.value.metric });
+  const bars = [
+    useLineBars("elapsed_time_ns", props),
+    useLineBars("gpu_time_ns", props),
+    useLineBars("gpu_peak_bytes", props),
+    useLineBars("peak_bytes", props),
+  ].filter((each) => each !== null);
   if (asked.error) return <Empty title="No source">{asked.error}</Empty>;
   if (!asked.answer) return <Waiting />;
-  return <SourceText answer={asked.answer} />;
+  return <SourceText answer={asked.answer} bars={bars} />;
 }
 
-function SourceText(props: { answer: SourceAnswer }) {
-  const { answer } = props;
+/** What the lines cost under another measure than the one that is shown. */
+interface LineBars {
+  readonly label: string;
+  readonly answer: SourceAnswer;
+  readonly values: ReadonlyMap<number, number>;
+}
+
+function useLineBars(key: string, of: { file: string; path: string }): LineBars | null {
+  const known = profile.value?.measures.find((each) => each.key === key);
+  const isOther = known && known !== measure.value;
+  const { answer } = useAnswer("source", isOther ? { ...of, metric: named(key) } : null);
+  const costs = answer?.costs.filter(({ inclusive }) => inclusive > 0) ?? [];
+  if (!known || !answer || !costs.length) return null;
+  const values = new Map(costs.map(({ line, inclusive }) => [line, inclusive]));
+  return { label: known.label, answer, values };
+}
+
+function SourceText(props: { answer: SourceAnswer; bars: readonly LineBars[] }) {
+  const { answer, bars } = props;
   const box = useRef<HTMLDivElement>(null);
   const costs = new Map(answer.costs.map((cost) => [cost.line, cost]));
   const most = Math.max(...answer.costs.map((cost) => cost.inclusive), 1);
@@ -146,6 +175,11 @@ function SourceText(props: { answer: SourceAnswer }) {
           <tr>
             <th scope="col">total</th>
             <th scope="col">self</th>
+            {bars.map(({ label }) => (
+              <th key={label} scope="col">
+                {label}
+              </th>
+            ))}
             <th scope="col">line</th>
             <th scope="col" class="code-head">
               source
@@ -155,12 +189,13 @@ function SourceText(props: { answer: SourceAnswer }) {
         <tbody>
           {numbers.map((number, at) => (
             <Fragment key={number}>
-              {number > (numbers[at - 1] ?? 0) + 1 && <Gap />}
+              {number > (numbers[at - 1] ?? 0) + 1 && <Gap columns={4 + bars.length} />}
               <Line
                 number={number}
                 text={texts.get(number)}
                 cost={costs.get(number)}
                 answer={answer}
+                bars={bars}
                 most={most}
                 wanted={wanted}
                 isFound={found.has(number)}
@@ -195,10 +230,10 @@ function linesWith({ parts }: SourceAnswer, text: string): number[] {
   );
 }
 
-function Gap() {
+function Gap(props: { columns: number }) {
   return (
     <tr class="gap">
-      <td colSpan={4}>⋯</td>
+      <td colSpan={props.columns}>⋯</td>
     </tr>
   );
 }
@@ -208,6 +243,7 @@ function Line(props: {
   text: ComponentChildren;
   cost: LineCost | undefined;
   answer: SourceAnswer;
+  bars: readonly LineBars[];
   most: number;
   wanted: number;
   isFound: boolean;
@@ -227,6 +263,20 @@ function Line(props: {
       <td class="number" title={cost ? formatShare(cost.exclusive, answer.total) : ""}>
         {cost ? text(cost.exclusive) : ""}
       </td>
+      {props.bars.map(({ label, values, answer: { total, unit } }) => {
+        const value = values.get(props.number);
+        return (
+          <td key={label}>
+            {value && (
+              <Stack
+                parts={[{ name: label, value, color: "var(--heat)" }]}
+                whole={total}
+                unit={unit}
+              />
+            )}
+          </td>
+        );
+      })}
       <td class="number line-number">{props.number}</td>
       <td class="code-text">{props.text || " "}</td>
     </tr>

@@ -54,7 +54,8 @@ export function Toolbar() {
   const current = profile.value;
   const { view, sides } = place.value;
   if (!current || BARE_VIEWS.includes(view)) return null;
-  const isTree = TREE_VIEWS.includes(view) && !(view === "compare" && sides === "changes");
+  const isTree =
+    TREE_VIEWS.includes(view) && !(view === "compare" && ["changes", "sources"].includes(sides));
   return (
     <section class="toolbar" aria-label="What is shown">
       <Select

@@ -23,7 +23,7 @@ from deepcontext.profiler.model.store.column import ColumnError, decode_column
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -124,6 +124,11 @@ class Window:
     def wall_ns(self) -> int:
         """Elapsed time of the window."""
         return self.end_ns - self.begin_ns
+
+
+def of_steps(windows: Iterable[Window], first: int, last: int) -> list[Window]:
+    """Return the windows that have one of these steps, counted from 1."""
+    return [each for each in windows if each.first_step <= last and each.last_step >= first]
 
 
 class WindowTable(NodeTable):

@@ -77,11 +77,12 @@ def of_window(profile: Profile, arguments: argparse.Namespace) -> Profile:
 
 
 def _chosen(windows: Sequence[Window], wanted: str) -> list[Window]:
+    from deepcontext.profiler.model.windows import of_steps  # noqa: PLC0415  imports numpy
+
     steps = _STEPS.fullmatch(wanted)
     if steps is None:
         return [each for each in windows if each.kind == wanted]
-    first, last = int(steps[1]), int(steps[2])
-    return [each for each in windows if each.first_step <= last and each.last_step >= first]
+    return of_steps(windows, int(steps[1]), int(steps[2]))
 
 
 def _said(chosen: Sequence[Window], profile: Profile) -> str:

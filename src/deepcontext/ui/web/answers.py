@@ -426,11 +426,22 @@ class KeptStep:
 
 
 @dataclass(frozen=True, slots=True)
+class StepWindow:
+    """A window of the run: its first and its last step, from 1, and whether a part that is shown has it."""
+
+    first: int
+    last: int
+    kind: str
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TimeLineAnswer:
-    """The times of all steps but the first, in order, and the steps that were kept."""
+    """The times of all steps of a run but the first, in order, its windows, and the steps that were kept."""
 
     rule: str
     parts: list[StepPart]
+    windows: list[StepWindow]
     steps: list[KeptStep]
 
 
@@ -474,7 +485,7 @@ class StepAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FusedKernel:
-    """What torch.compile fused into a kernel; `complete` if all lines are known."""
+    """What torch.compile or XLA fused into a kernel; `complete` if no more lines can be known."""
 
     name: str
     operators: list[str]

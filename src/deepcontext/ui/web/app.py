@@ -1,7 +1,8 @@
 """The Flask application: routes, status codes, caching. Other modules compute the answers.
 
 Invariant: every answer is a function of the open profiles and the address; the server keeps no state about
-its clients, and only a file that is dropped on the page changes which profiles are open.
+its clients, and only a file that is dropped on the page, or steps that are chosen there, change which
+profiles are open.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import deepcontext
 from deepcontext.errors import DeepContextError, UserError
 from deepcontext.ui.web.about import about
 from deepcontext.ui.web.answers import ErrorAnswer, OpenedAnswer
-from deepcontext.ui.web.ask import QUESTIONS, file_of
+from deepcontext.ui.web.ask import QUESTIONS, file_of, number_of
 from deepcontext.ui.web.guard import Guard, protect
 from deepcontext.ui.web.json_text import to_json
 from deepcontext.ui.web.open_profiles import ChangedFileError, GoneFileError, OpenProfile
@@ -91,6 +92,7 @@ def create_app(profiles: OpenProfiles, settings: ViewSettings) -> Flask:
     for name, ask in questions.items():
         app.add_url_rule(f"/<token>/api/{name}", name, _endpoint(profiles, name, ask))
     app.add_url_rule("/<token>/api/open", "open", _opening(profiles), methods=["POST"])
+    app.add_url_rule("/<token>/api/steps", "steps", _opening_steps(profiles), methods=["POST"])
     return app
 
 
@@ -138,6 +140,14 @@ def _opening(profiles: OpenProfiles) -> Callable[..., Response]:
     def opened(token: str) -> Response:  # noqa: ARG001  checked before any route runs
         read = OpenProfile.of_stream(request.stream, request.args.get("name", ""))
         return _json(OpenedAnswer(profiles.add(read)), HTTPStatus.OK)
+
+    return opened
+
+
+def _opening_steps(profiles: OpenProfiles) -> Callable[..., Response]:
+    def opened(token: str) -> Response:  # noqa: ARG001  checked before any route runs
+        file, first, last = (number_of(request.args, name) for name in ("file", "first", "last"))
+        return _json(OpenedAnswer(profiles.add_steps(file, first, last)), HTTPStatus.OK)
 
     return opened
 

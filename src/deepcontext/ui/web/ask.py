@@ -43,11 +43,20 @@ def file_of(query: Query) -> int:
     Raises:
         QueryError: the text is not a whole number.
     """
-    text = query.get("file", "")
+    return number_of(query, "file")
+
+
+def number_of(query: Query, name: str) -> int:
+    """Return a number of a question, 0 where the question does not have it.
+
+    Raises:
+        QueryError: the text is not a whole number.
+    """
+    text = query.get(name, "")
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:  # noqa: PLR2004  fits int64
-        raise QueryError(f"'file' must be a whole number, found '{text[:40]}'")
+        raise QueryError(f"'{name}' must be a whole number, found '{text[:40]}'")
     return int(text)
 
 

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.compiled_kernels import kernels_of_nodes
+from deepcontext.profiler.summaries.jax.operation_nodes import fusions_of_nodes
 from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.profiler.summaries.phases import PHASES, SHOWN_PHASE
 from deepcontext.profiler.summaries.tables import TABLES
@@ -31,14 +33,16 @@ from deepcontext.ui.web.source_text import named_lines
 from deepcontext.ui.web.tables import line_place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.metric_rows import MetricRows
+    from deepcontext.profiler.model.place import Place
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.compiled_kernels import CompiledKernel
     from deepcontext.profiler.summaries.groups import Grouping
+    from deepcontext.profiler.summaries.jax.operations import Operation
 
     Columns = dict[str, npt.NDArray[Any]]
 
@@ -91,7 +95,7 @@ def engine_profile(profile: Profile) -> EngineProfile:
         groups = grouping.of_frames(profile)
         columns[f"table_{name}_group"] = groups.of_frame + 1
         columns[f"table_{name}_example"] = groups.example
-    kernels, of_node = kernels_of_nodes(profile)
+    kernels, of_node = fused_kernels(profile)
     columns["fused_node"] = np.fromiter(of_node.keys(), np.int64, len(of_node))
     columns["fused_kernel"] = np.fromiter(of_node.values(), np.int64, len(of_node))
     facts: dict[str, object] = {
@@ -103,20 +107,50 @@ def engine_profile(profile: Profile) -> EngineProfile:
         "totals": [each.key for each in measures(profile) if metric_of(each) is not None],
         "other": [_other(rows) for rows in others],
         "tables": {name: _table(grouping) for name, grouping in groupings.items()},
-        "fused": [fused_kernel(profile, kernel) for kernel in kernels],
+        "fused": kernels,
         "files": _files(profile),
     }
     return EngineProfile(facts, columns)
 
 
-def fused_kernel(profile: Profile, kernel: CompiledKernel) -> FusedKernel:
-    """Return what torch.compile fused into a kernel, for an answer."""
-    return FusedKernel(
-        name=kernel.name,
-        operators=list(kernel.operators),
-        lines=[line_place(profile, frame.file, frame.line) for frame in kernel.lines],
-        complete=kernel.is_complete,
-    )
+def fused_kernels(profile: Profile) -> tuple[list[FusedKernel], dict[int, int]]:
+    """Return what torch.compile and XLA fused into kernels, and which of them each node is, if any."""
+    kernels, of_node = kernels_of_nodes(profile)
+    found = [
+        _fused(profile, each.name, each.operators, each.lines, complete=each.is_complete)
+        for each in kernels
+    ]
+    index = dict(of_node)
+    numbers: dict[tuple[str, str], int] = {}
+    for node, each in _fusions(profile).items():
+        if (each.program, each.name) not in numbers:
+            numbers[each.program, each.name] = len(found)
+            primitives = dict.fromkeys(member.primitive for member in each.members)
+            named = [member.source for member in each.members if member.source.line > 0]
+            places = {(place.file, place.line): place for place in named}.values()
+            lines = [place for place in places if is_user_file(place.file)] or places
+            found.append(_fused(profile, each.name, filter(None, primitives), lines, complete=True))
+        index[node] = numbers[each.program, each.name]
+    return found, index
+
+
+def _fusions(profile: Profile) -> dict[int, Operation]:
+    try:
+        return fusions_of_nodes(profile)
+    except ProfileDataError:  # the report says so
+        return {}
+
+
+def _fused(
+    profile: Profile,
+    name: str,
+    operators: Iterable[str],
+    lines: Iterable[Frame | Place],
+    *,
+    complete: bool,
+) -> FusedKernel:
+    places = [line_place(profile, each.file, each.line) for each in lines]
+    return FusedKernel(name, list(operators), places, complete)
 
 
 def _files(profile: Profile) -> dict[str, object]:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from deepcontext.errors import DeepContextError, QueryError, UserError
 from deepcontext.profiler.importing.opening import load
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.model.windows import of_steps
+from deepcontext.profiler.summaries.basis import Part, basis_of
 
 if TYPE_CHECKING:
     import os
@@ -54,6 +55,7 @@ class OpenProfile:
         version: hash of the content.
         path: its file, or None for a profile in memory.
         stamp: size and modification time of the file when it was read.
+        steps: the first and the last step of the part to show; None for the usual part.
     """
 
     profile: Profile
@@ -61,6 +63,7 @@ class OpenProfile:
     version: str
     path: Path | None = None
     stamp: tuple[int, int] = (0, 0)
+    steps: tuple[int, int] | None = None
 
     @classmethod
     def read(cls, path: Path) -> OpenProfile:
@@ -234,7 +237,9 @@ class OpenProfiles:
             for index, opened in enumerate(self._profiles):
                 if isinstance(opened, OpenProfile) and not self._is_current(opened):
                     read = OpenProfile.read(opened.path or Path())
-                    self._given[index] = replace(read, name=opened.name)
+                    given = self._given[index]
+                    steps = given.steps if isinstance(given, OpenProfile) else None
+                    self._given[index] = replace(read, name=given.name, steps=steps)
                     self._profiles[index] = self._shown(self._given[index])
                     self._kept.clear()
             # Whether a profile made of several files is current could only be seen from these
@@ -284,20 +289,48 @@ class OpenProfiles:
             return self._made[index]
 
     def add(self, opened: OpenProfile) -> int:
-        """Open one more profile, and return its index; it is compared if all are and few enough."""
+        """Open one more profile, and return its index; it is compared if all are and few enough.
+
+        A part of a run is compared only where all profiles are shown as means of a step.
+        """
         with self._lock:
             self._added.append(opened)
             self._given.append(opened)
-            if self.compared == len(self._profiles) < MOST_COMPARED:
+            compared = [*self._profiles[: self.compared], self._shown(opened)]
+            is_alike = opened.steps is None or all(
+                isinstance(each, OpenProfile) and basis_of(each.profile).steps for each in compared
+            )
+            if is_alike and self.compared == len(self._profiles) < MOST_COMPARED:
                 self.compared += 1
             self._profiles = self._all_shown()
             self._kept.clear()
             return len(self._profiles) - 1
 
+    def add_steps(self, index: int, first: int, last: int) -> int:
+        """Open the windows of a profile that have these steps, beside it; return their index.
+
+        Raises:
+            QueryError: the profile has no such steps, or no windows.
+            ChangedFileError: the file has changed since it was read.
+            GoneFileError: the file does not exist any more.
+        """
+        opened, given = self.get(index), self._given[index]
+        if isinstance(given, OpenProfile):
+            opened = given
+        windows = of_steps(opened.profile.windows, first, last)
+        if not windows:
+            raise QueryError(
+                f"'{opened.name}' has no window of steps {first} to {last}: no steps were found in the "
+                "program, or the profile is of an older version, or merged"
+            )
+        part = replace(opened, steps=(windows[0].first_step, windows[-1].last_step))
+        with self._lock:
+            return self._given.index(part) if part in self._given else self.add(part)
+
     def _all_shown(self) -> list[OpenProfile | Deferred]:
         shown = [self._shown(each) for each in self._given]
         opened = [each for each in shown[: self.compared] if isinstance(each, OpenProfile)]
-        if len({basis_of(each.profile).part for each in opened}) > 1:
+        if {Part.STEADY, Part.RUN} <= {basis_of(each.profile).part for each in opened}:
             self._part_of = Profile.undivided
             shown = [self._shown(each) for each in self._given]
         return shown
@@ -305,6 +338,15 @@ class OpenProfiles:
     def _shown(self, entry: Entry) -> Entry:
         if isinstance(entry, Deferred):
             return entry
+        # Of a file that was written again, such a part may be gone.
+        if entry.steps and (windows := of_steps(entry.profile.windows, *entry.steps)):
+            first, last = windows[0].first_step, windows[-1].last_step
+            return replace(
+                entry,
+                profile=entry.profile.within(windows),
+                name=f"{entry.name}, steps {first} to {last}",
+                version=f"{entry.version}.{first}-{last}",
+            )
         return replace(entry, profile=self._part_of(entry.profile))
 
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:

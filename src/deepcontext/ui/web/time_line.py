@@ -5,7 +5,7 @@ Names, lines and colours' layers are those of the graph. The page places the spa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -28,11 +28,14 @@ from deepcontext.ui.web.answers import (
     SpanNode,
     StepAnswer,
     StepPart,
+    StepWindow,
     TimeLineAnswer,
 )
 from deepcontext.ui.web.tables import line_place
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from deepcontext.profiler.model.exemplars import Exemplar, Lane
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.kept_steps import Cause
@@ -52,7 +55,8 @@ def steps_shown(profile: Profile) -> tuple[Exemplar, ...]:
 
 
 def time_line(profile: Profile) -> TimeLineAnswer:
-    """Return the times of all steps, and which were kept."""
+    """Return the times of all steps of the run, and which were kept; of a part, which windows it has."""
+    part, profile = profile, cast("Profile", profile.whole or profile)
     history, rule, exemplars = step_history(profile), step_rule(profile), steps_shown(profile)
     parts = history.parts if history else ()
     return TimeLineAnswer(
@@ -60,6 +64,7 @@ def time_line(profile: Profile) -> TimeLineAnswer:
         parts=[
             StepPart(each.count, each.total_ns, each.minimum_ns, each.maximum_ns) for each in parts
         ],
+        windows=_windows(profile, {each.number for each in part.of_windows}),
         steps=[
             KeptStep(
                 number=exemplar.number,
@@ -75,6 +80,14 @@ def time_line(profile: Profile) -> TimeLineAnswer:
             for exemplar, cause in zip(exemplars, causes(profile, exemplars), strict=True)
         ],
     )
+
+
+def _windows(profile: Profile, shown: Collection[int]) -> list[StepWindow]:
+    return [
+        StepWindow(each.first_step, each.last_step, each.kind.value, each.number in shown)
+        for each in profile.windows
+        if each.steps
+    ]
 
 
 def _cause(cause: Cause, cwd: str) -> str:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import GPU_TIME_NS
 from deepcontext.profiler.model.grouping import NO_GROUP
 from deepcontext.profiler.model.metric_values import inclusive_or_zeros
 from deepcontext.profiler.model.place import Place
 from deepcontext.profiler.summaries import roofline as rooflines
 from deepcontext.profiler.summaries.collectives import is_collective
+from deepcontext.profiler.summaries.jax.operation_nodes import nodes_of
 from deepcontext.profiler.summaries.jax.operations import operations
 from deepcontext.profiler.summaries.jax.programs import device_metric
 from deepcontext.profiler.summaries.operator_work import OperatorWork
@@ -116,47 +116,15 @@ def _grouped(
 
 
 def _nodes(profile: Profile, found: Sequence[Operation]) -> Ints:
-    """Return the node of each operation: where it took most time, in its own program if that is known."""
-    frames, tree = profile.frames, profile.tree
+    """Return the node of each operation: where it took most time."""
     time = inclusive_or_zeros(profile, device_metric(profile))
-    wanted = {each.name for each in found}
-    candidates: dict[str, list[int]] = {}
-    of_kind = np.flatnonzero(np.isin(frames.kind[tree.frame], (FrameKind.HLO, FrameKind.KERNEL)))
-    for node in of_kind.tolist():
-        name = frames.strings[int(frames.name[tree.frame[node]])]
-        if name in wanted:
-            candidates.setdefault(name, []).append(node)
-    above = _Above(profile)
-
-    def cost(node: int, program: str) -> tuple[bool, int]:
-        own = {program, f"jit({program.removeprefix('jit_')})"}
-        return not own.isdisjoint(above.names(node)), int(time[node])
-
     return np.array(
         [
-            max(candidates[each.name], key=lambda node: cost(node, each.program))
-            if each.name in candidates
-            else 0
-            for each in found
+            max(nodes, key=lambda node: int(time[node]), default=0)
+            for nodes in nodes_of(profile, found)
         ],
         np.int64,
     )
-
-
-class _Above:
-    """The names above nodes; siblings share a set, because a program has many operations."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self._known: dict[int, frozenset[str]] = {}
-
-    def names(self, node: int) -> frozenset[str]:
-        """Return the names of the frames above a node."""
-        parent = int(self._profile.tree.parent[node])
-        if parent not in self._known:
-            path = self._profile.tree.path(parent)
-            self._known[parent] = frozenset(self._profile.frame(each).name for each in path)
-        return self._known[parent]
 
 
 def _kind(operation: Operation) -> int:
