@@ -193,7 +193,7 @@ export function named(metric: string): string {
 const SERVER_METRIC = "host_time_ns";
 
 // The order of `Layer` in src/deepcontext/profiler/views/layers.py.
-export const LAYERS = ["python", "scope", "module", "operator", "compiled", "native", "gpu"];
+const LAYERS = ["python", "scope", "module", "operator", "compiled", "native", "gpu"];
 
 function byLayer(a: string, b: string): number {
   return LAYERS.indexOf(a) - LAYERS.indexOf(b);

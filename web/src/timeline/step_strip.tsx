@@ -90,19 +90,20 @@ function Brush(props: {
   const shown = windows.filter((each) => each.shown);
   const [chosen, setChosen] = useState<Range>(rangeOf(shown.length ? shown : windows));
   const [first, last] = below?.length ? rangeOf(below) : chosen;
+  const choose = (from: number, to: number) => setChosen(rangeOf(windowsOf(windows, [from, to])));
   return (
     <div class="subtabs">
       <Select
         label="Steps"
         value={first}
         options={windows.map((each) => [each.first, `${each.first}, ${each.kind}`])}
-        onChoose={(from) => setChosen([Number(from), Math.max(Number(from), last)])}
+        onChoose={(from) => choose(Number(from), Math.max(Number(from), last))}
       />
       <Select
         label="to"
         value={last}
         options={windows.map((each) => [each.last, String(each.last)])}
-        onChoose={(to) => setChosen([Math.min(first, Number(to)), Number(to)])}
+        onChoose={(to) => choose(Math.min(first, Number(to)), Number(to))}
       />
       <button type="button" onClick={() => props.onBrush(first, last)}>
         Show only these

@@ -101,18 +101,19 @@ function FileName(props: { file: string }) {
   );
 }
 
-/** The text of a file that a profile names. */
-export function SourceFile(props: { file: string; path: string }) {
-  const asked = useAnswer("source", { ...props, metric: tree.value.metric });
+/** The text of a file that a profile names; `of` names the profile where several are shown. */
+export function SourceFile(props: { file: string; path: string; of?: string }) {
+  const { of, ...which } = props;
+  const asked = useAnswer("source", { ...which, metric: tree.value.metric });
   const bars = [
-    useLineBars("elapsed_time_ns", props),
-    useLineBars("gpu_time_ns", props),
-    useLineBars("gpu_peak_bytes", props),
-    useLineBars("peak_bytes", props),
+    useLineBars("elapsed_time_ns", which),
+    useLineBars("gpu_time_ns", which),
+    useLineBars("gpu_peak_bytes", which),
+    useLineBars("peak_bytes", which),
   ].filter((each) => each !== null);
   if (asked.error) return <Empty title="No source">{asked.error}</Empty>;
   if (!asked.answer) return <Waiting />;
-  return <SourceText answer={asked.answer} bars={bars} />;
+  return <SourceText answer={asked.answer} bars={bars} of={of ?? ""} />;
 }
 
 /** What the lines cost under another measure than the one that is shown. */
@@ -132,7 +133,7 @@ function useLineBars(key: string, of: { file: string; path: string }): LineBars 
   return { label: known.label, answer, values };
 }
 
-function SourceText(props: { answer: SourceAnswer; bars: readonly LineBars[] }) {
+function SourceText(props: { answer: SourceAnswer; bars: readonly LineBars[]; of: string }) {
   const { answer, bars } = props;
   const box = useRef<HTMLDivElement>(null);
   const costs = new Map(answer.costs.map((cost) => [cost.line, cost]));
@@ -164,7 +165,7 @@ function SourceText(props: { answer: SourceAnswer; bars: readonly LineBars[] }) 
       ref={box}
       tabIndex={0}
       role="region"
-      aria-label={`Source of ${answer.shown}`}
+      aria-label={`Source of ${answer.shown} ${props.of}`.trim()}
     >
       <div class="source-head">
         <b>{answer.shown}</b>

@@ -51,7 +51,7 @@ function Side(props: { file: number; title: string; of: FileRow }) {
         <b>{props.title}</b>
       </p>
       {own ? (
-        <SourceFile file={file ? String(file) : ""} path={own.file} />
+        <SourceFile file={file ? String(file) : ""} path={own.file} of={props.title} />
       ) : (
         answer && <Empty title="This profile names no such file" />
       )}
