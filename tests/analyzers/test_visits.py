@@ -11,6 +11,7 @@ from deepcontext.analyzers import Severity, run_analyzers
 from deepcontext.analyzers.shared.repeated_idle import repeated_idle
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.summaries.jax.programs import device_accounting, jitted_functions
 
 VISIT = Path(__file__).resolve().parents[2] / "benchmarks" / "visits" / "2026-11-26-h100"
 
@@ -73,3 +74,11 @@ def test_a_step_of_jax_is_on_lines_with_its_library_calls() -> None:
     assert names == {"graph replay"}  # nothing was captured before the session
     assert "device_starvation" not in told("jax")
     assert "copies" not in told("jax")
+
+
+def test_a_program_named_once_more_below_its_call_counts_once() -> None:
+    profile = profile_of("jax")
+    functions = jitted_functions(profile)
+    assert functions[0].name == "jit(train)"
+    assert functions[0].device_ns <= device_accounting(profile).total
+    assert sum(functions[0].phases.values()) == functions[0].device_ns

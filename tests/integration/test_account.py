@@ -70,6 +70,22 @@ with ProcessPoolExecutor(1) as pool:
 """,
         {Cause.PROCESS},
     ),
+    "futures of threads": (
+        """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(1) as pool:
+    t = time.perf_counter(); pool.submit(time.sleep, 1.5).result(); spent = time.perf_counter() - t  # here
+""",
+        {Cause.LOCK},
+    ),
+    "pool of threads": (
+        """
+from multiprocessing.pool import ThreadPool
+with ThreadPool(1) as pool:
+    t = time.perf_counter(); pool.apply(time.sleep, (1.5,)); spent = time.perf_counter() - t  # here
+""",
+        {Cause.LOCK},
+    ),
     "torch": (
         """
 import torch

@@ -44,7 +44,7 @@ def test_an_idle_gpu_is_found_in_a_single_step_without_lines(tmp_path: Path) -> 
     profile = load(write(tmp_path / "trace.json", layers(20, 300), **NVIDIA))
     finding = findings(profile)["device_starvation"]
     assert finding.title.startswith(
-        "the GPU is idle 74% of the time while the host is at aten::linear"
+        "the GPU is idle 74% of the time; the host is late at aten::linear"
     )
     assert "CUDA" not in finding.advice
 

@@ -35,7 +35,7 @@ class StepSource(enum.IntEnum):
 _EXPLANATIONS: Final = {
     StepSource.NONE: "unknown: the program marks none, and no optimizer, module or jitted function was seen "
     "to run twice",
-    StepSource.PROGRAM: "a call of {what}, the jitted function with the most time",
+    StepSource.PROGRAM: "a call of {what}, the jitted function with the most time in its calls",
     StepSource.MODULE: "a call of {what}, the outermost module",
     StepSource.ENGINE: "an iteration of the engine, {what}",
     StepSource.OPTIMIZER: "what ends with {what}",

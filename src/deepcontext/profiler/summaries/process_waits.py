@@ -36,21 +36,36 @@ _CHILD_STARTS: Final = "BaseProcess._bootstrap"
 
 
 class _Wait(NamedTuple):
-    """Functions in which a thread waits for a process, of one role where `role` is not None."""
+    """Functions in which a thread waits for a process, of one role where `role` is not None.
+
+    Attributes:
+        role: role of the process.
+        file: a part of the path.
+        names: without the class.
+        worker: the function of a worker, and the end of its path. A process that runs it waits for its
+            own threads.
+    """
 
     role: Role | None
-    file: str  # a part of the path
-    names: tuple[str, ...]  # without the class
+    file: str
+    names: tuple[str, ...]
+    worker: tuple[str, str] | None = None
 
 
 # The outermost of these functions decides: a DataLoader reads a queue, and a queue reads a connection.
 WAITS: Final = (
     _Wait(Role.LOADER, "torch/utils/data/dataloader.py", ("_try_get_data",)),
-    _Wait(Role.POOL, "multiprocessing/pool.py", ("get", "wait", "next", "__next__")),
+    _Wait(
+        Role.POOL,
+        "multiprocessing/pool.py",
+        ("get", "wait", "next", "__next__"),
+        ("worker", "multiprocessing/pool.py"),
+    ),
     _Wait(
         Role.POOL,
         "concurrent/futures/",
         ("result", "exception", "wait", "as_completed", "result_iterator"),
+        ("_worker", "concurrent/futures/thread.py"),
     ),
     _Wait(None, "multiprocessing/queues.py", ("get",)),
     _Wait(
@@ -208,15 +223,28 @@ def _roles() -> set[Role | None]:
 
 def kinds_of_waits(profile: ProfileModel) -> npt.NDArray[np.int64]:
     """Return for each node the number of the functions in `WAITS` that its frame is one of, or -1."""
-    return np.array([_kind(frame) for frame in profile.frames], np.int64)[profile.tree.frame]
+    functions = [_function(frame) for frame in profile.frames]
+    waits = [
+        (number, wait)
+        for number, wait in enumerate(WAITS)
+        if not wait.worker or not any(_is_worker(each, *wait.worker) for each in functions)
+    ]
+    kinds = [
+        next((n for n, wait in waits if wait.file in file and name in wait.names), -1)
+        for name, file in functions
+    ]
+    return np.array(kinds, np.int64)[profile.tree.frame]
 
 
-def _kind(frame: Frame) -> int:
-    """Return the number of the functions that wait to which a frame belongs, -1 for none."""
+def _function(frame: Frame) -> tuple[str, str]:
+    """Return the name of a Python function without its class, and its file; empty for other frames."""
     if frame.kind is not FrameKind.PYTHON:
-        return -1
-    file, name = frame.file.replace("\\", "/"), frame.name.rpartition(".")[2]
-    return next((n for n, wait in enumerate(WAITS) if wait.file in file and name in wait.names), -1)
+        return "", ""
+    return frame.name.rpartition(".")[2], frame.file.replace("\\", "/")
+
+
+def _is_worker(function: tuple[str, str], name: str, file: str) -> bool:
+    return function[0] == name and function[1].endswith(file)
 
 
 def _nodes(profile: Profile, is_frame: Sequence[bool]) -> Mask:

@@ -241,7 +241,8 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
     functions = []
     for name, nodes in nodes_of.items():
         phases: dict[Phase, int] = {}
-        for node in nodes:
+        outermost = _outermost(profile, nodes)
+        for node in outermost:
             below = slice(node, int(profile.tree.subtree_end[node]))
             sums = np.bincount(profile.tree.phase[below], exclusive[below], len(Phase))
             for phase in Phase:
@@ -253,13 +254,24 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
                 name=name,
                 launches=int(launches[nodes].sum()),
                 dispatch_ns=int(host[nodes].sum()),
-                device_ns=int(device[nodes].sum()),
+                device_ns=int(device[outermost].sum()),
                 phases=phases,
                 compilations=int(known.get("compilations", 0)),
                 compile_ns=int(known.get("compile_ns", 0)),
             )
         )
     return tuple(sorted(functions, key=lambda f: (-f.device_ns, -f.dispatch_ns, f.name)))
+
+
+def _outermost(profile: Profile, nodes: list[int]) -> list[int]:
+    """Leave out nodes below other ones: XLA's ranges name a program once more below its call."""
+    found: list[int] = []
+    end = 0
+    for node in nodes:
+        if node >= end:
+            found.append(node)
+            end = int(profile.tree.subtree_end[node])
+    return found
 
 
 def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
