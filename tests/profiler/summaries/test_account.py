@@ -231,6 +231,9 @@ def test_what_is_said_first(make_profile: MakeProfile) -> None:
     assert busy_machine(account(_path(make_profile, [MAIN], {CPU: 100}))) == 0
     imports = account_verdicts(_path(make_profile, [MAIN, USER, IMPORTED], {CPU: 90}))
     assert imports == [Limit.IMPORTS]
+    compiler = Frame(FrameKind.MARKER, "jax: compiling")
+    compiles = _path(make_profile, [MAIN, USER, compiler], {CPU: 90})
+    assert account_verdicts(compiles) == [Limit.COMPILES]
     waits = _path(make_profile, [MAIN, USER, LOADER], {WAIT: 80, CPU: 20})
     assert account_verdicts(waits) == [Limit.WAITS]
     assert verdicts(waits)[0].frame == USER

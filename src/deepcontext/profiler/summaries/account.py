@@ -75,7 +75,7 @@ class Cause(enum.StrEnum):
     GARBAGE = "garbage_collection"
     DEVICE = "waiting_device"
     DATA = "waiting_data"  # for workers of a data loader
-    PROCESS = "waiting_process"  # for a process, its queue or pipe, or results of a pool of processes
+    PROCESS = "waiting_process"  # for a process, its queue or pipe, or a pool of processes
     LOCK = "waiting_lock"  # for a lock, or otherwise for another thread
     GIL = "waiting_gil"
     IO = "waiting_io"

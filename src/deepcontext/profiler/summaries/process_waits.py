@@ -42,14 +42,14 @@ class _Wait(NamedTuple):
         role: role of the process.
         file: a part of the path.
         names: without the class.
-        worker: the function of a worker, and the end of its path. A process that runs it waits for its
-            own threads.
+        helper: a function that a thread runs for a pool of processes, and a part of its path. A process
+            without it waits for its own threads.
     """
 
     role: Role | None
     file: str
     names: tuple[str, ...]
-    worker: tuple[str, str] | None = None
+    helper: tuple[str, str] | None = None
 
 
 # The outermost of these functions decides: a DataLoader reads a queue, and a queue reads a connection.
@@ -59,13 +59,13 @@ WAITS: Final = (
         Role.POOL,
         "multiprocessing/pool.py",
         ("get", "wait", "next", "__next__"),
-        ("worker", "multiprocessing/pool.py"),
+        ("recv", "multiprocessing/connection.py"),
     ),
     _Wait(
         Role.POOL,
         "concurrent/futures/",
         ("result", "exception", "wait", "as_completed", "result_iterator"),
-        ("_worker", "concurrent/futures/thread.py"),
+        ("wait_result_broken_or_wakeup", "process"),  # the standard library's executor, and loky's
     ),
     _Wait(None, "multiprocessing/queues.py", ("get",)),
     _Wait(
@@ -227,7 +227,7 @@ def kinds_of_waits(profile: ProfileModel) -> npt.NDArray[np.int64]:
     waits = [
         (number, wait)
         for number, wait in enumerate(WAITS)
-        if not wait.worker or not any(_is_worker(each, *wait.worker) for each in functions)
+        if not wait.helper or any(_is(each, *wait.helper) for each in functions)
     ]
     kinds = [
         next((n for n, wait in waits if wait.file in file and name in wait.names), -1)
@@ -243,8 +243,8 @@ def _function(frame: Frame) -> tuple[str, str]:
     return frame.name.rpartition(".")[2], frame.file.replace("\\", "/")
 
 
-def _is_worker(function: tuple[str, str], name: str, file: str) -> bool:
-    return function[0] == name and function[1].endswith(file)
+def _is(function: tuple[str, str], name: str, file: str) -> bool:
+    return function[0] == name and file in function[1]
 
 
 def _nodes(profile: Profile, is_frame: Sequence[bool]) -> Mask:

@@ -83,7 +83,7 @@ _COMPILES: Final = 0.25
 _LEAST_SET_UP: Final = 0.1
 _IDLE: Final = 0.2
 _WAITS: Final = 0.2
-# A wait or an idle GPU of this share says enough.
+# A wait, compiling or an idle GPU of this share says enough.
 _ENOUGH: Final = 0.5
 _LEAST_LINE: Final = 0.01
 _FEWEST: Final = 3
@@ -99,9 +99,8 @@ def verdicts(profile: Profile) -> tuple[Verdict, ...]:
     waits = _group(found, WAITS)
     if waits and waits.share >= _WAITS:
         said.append(waits)
-    if not any(
-        each.share >= _ENOUGH for each in said if each.limit in {Limit.WAITS, Limit.GPU_IDLE}
-    ):
+    enough = {Limit.COMPILES, Limit.WAITS, Limit.GPU_IDLE}
+    if not any(each.share >= _ENOUGH for each in said if each.limit in enough):
         groups = [each for causes in RUNS if (each := _group(found, causes))]
         said += sorted(groups, key=lambda each: -each.share)[:1]
     return tuple(said[:_MOST])
