@@ -314,9 +314,9 @@ nb::dict steps() {
       slowest.append(step(each));
     }
   }
-  for (const StepHistory::Step &each : slow_steps.slowest) {
-    if (each.duration > 0) {
-      slow.append(step(each));
+  for (const SlowSteps::Slow &each : slow_steps.slowest) {
+    if (each.step.duration > 0) {
+      slow.append(step(each.step) + nb::make_tuple(wholeNs(each.work)));
     }
   }
   values["bins"] = bins;

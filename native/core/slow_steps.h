@@ -30,13 +30,25 @@ public:
     return {static_cast<uint32_t>(both >> 32), static_cast<uint32_t>(both)};
   }
 
+  /// A slow step.
+  struct Slow {
+    StepHistory::Step step; // duration 0: none
+    uint32_t place = 0;     // number of steps up to it, as `Seen` counts them
+    uint64_t work = 0;      // ticks, without waits for a processor, as sampled; 0: not known
+
+    uint64_t known() const { return work ? work : step.duration; }
+  };
   /// What is known about the slow steps.
   struct Facts {
     uint64_t count = 0;
-    uint64_t total = 0;                             // ticks
-    std::array<StepHistory::Step, kKept> slowest{}; // in no order; duration 0: none
+    uint64_t total = 0;                // ticks
+    std::array<Slow, kKept> slowest{}; // those that work longest, in no order
   };
   const Facts &facts() const { return facts_; }
+
+  /// The main thread worked for these ticks while the steps after `first` ended, up to `last`: that is
+  /// the work of the longest one of them, if it is slow. Both as in `Seen`.
+  void noteWork(uint32_t first, uint32_t last, uint64_t work);
 
 private:
   uint64_t steps_ = 0;

@@ -228,6 +228,11 @@ SlowSteps::Facts Steps::slowSteps() const {
   return slow_.facts();
 }
 
+void Steps::noteWorkOfSlowStep(uint32_t first, uint32_t last, uint64_t work) {
+  std::lock_guard<SpinLock> guard(lock_);
+  slow_.noteWork(first, last, work);
+}
+
 StepsSeen Steps::read() const {
   std::lock_guard<SpinLock> guard(lock_);
   return {end_, count_, durations_.read()};

@@ -70,6 +70,8 @@ public:
   /// `epoch`: of the count, as in StepsCut.
   StepHistory history(uint64_t *epoch = nullptr) const;
   SlowSteps::Facts slowSteps() const;
+  /// See SlowSteps.
+  void noteWorkOfSlowStep(uint32_t first, uint32_t last, uint64_t work);
   /// Without the lock.
   SlowSteps::Seen slowStepsSeen() const { return slow_.seen(); }
 

@@ -4,6 +4,7 @@
 
 #include "core/metric_registry.h"
 #include "core/steps.h"
+#include "core/recorder.h"
 
 namespace deepcontext {
 
@@ -13,13 +14,17 @@ SlowStepSamples::SlowStepSamples()
 
 void SlowStepSamples::add(ContextTree *tree, Node *place, uint64_t ns) {
   SlowSteps::Seen seen = Steps::instance().slowStepsSeen();
+  work_ns_ += ns; // the part after the end makes up for what the step before has of this one
   if (seen.steps != seen_.steps) {
     if (seen.slow != seen_.slow && seen.slow != 0) {
+      double work = static_cast<double>(work_ns_) / RecorderRegistry::instance().clock().nsPerTick();
+      Steps::instance().noteWorkOfSlowStep(seen_.steps, seen.steps, static_cast<uint64_t>(work));
       for (size_t i = 0; i < used_; ++i) {
         tree->addTo(sums_[i].place, metric_, sums_[i].ns);
       }
     }
     used_ = 0;
+    work_ns_ = 0;
     seen_ = seen;
     return; // part of this time, or many steps, lie before the step
   }

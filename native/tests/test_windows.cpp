@@ -322,8 +322,8 @@ TEST(steps_of_more_than_the_median_are_slow) {
   CHECK_EQ(slow.count, 4u);
   CHECK_EQ(slow.total, 1600u);
   CHECK_EQ(Steps::instance().slowStepsSeen().slow, 4u);
-  for (const StepHistory::Step &step : slow.slowest) {
-    CHECK(step.duration == 0 || step.number % 50 == 0);
+  for (const SlowSteps::Slow &slowest : slow.slowest) {
+    CHECK(slowest.step.duration == 0 || slowest.step.number % 50 == 0);
   }
   Steps::instance().begin();
   CHECK_EQ(Steps::instance().slowSteps().count, 0u);
@@ -339,7 +339,35 @@ TEST(the_slowest_of_many_slow_steps_are_kept) {
   }
   SlowSteps::Facts slow = Steps::instance().slowSteps();
   CHECK_EQ(slow.count, 199u); // without the first one, which nobody could judge
-  for (const StepHistory::Step &step : slow.slowest) {
-    CHECK(step.number > 1300);
+  for (const SlowSteps::Slow &slowest : slow.slowest) {
+    CHECK(slowest.step.number > 1300);
   }
+}
+
+TEST(slow_steps_that_waited_for_a_processor_make_room_for_those_that_work) {
+  Steps &steps = Steps::instance();
+  steps.begin();
+  uint64_t now = 1000;
+  auto step = [&](uint64_t duration) {
+    now += duration;
+    steps.pass({StepSource::kMark, 0, nullptr}, now);
+  };
+  for (int i = 0; i < 40; ++i) {
+    step(100);
+  }
+  for (size_t i = 0; i < 2 * SlowSteps::kKept; ++i) {
+    uint32_t seen = steps.slowStepsSeen().steps;
+    step(500);
+    step(100); // ends before the sampler looks
+    steps.noteWorkOfSlowStep(seen, steps.slowStepsSeen().steps, 100);
+  }
+  uint32_t seen = steps.slowStepsSeen().steps;
+  step(300);
+  steps.noteWorkOfSlowStep(seen, steps.slowStepsSeen().steps, 1'000'000);
+  int working = 0;
+  for (const SlowSteps::Slow &each : steps.slowSteps().slowest) {
+    working += each.work == 300; // not more than its duration
+    CHECK(each.work == 300 || each.work == 100);
+  }
+  CHECK_EQ(working, 1);
 }

@@ -93,7 +93,8 @@ class StepsFound(TypedDict):
         tuple[int, int, int, int]
     ]  # count, total, minimum, maximum of consecutive steps, in ns
     slowest: list[tuple[int, int, int]]  # number, end since the session's start, duration, in ns
-    slow: list[tuple[int, int, int]]  # the same of steps of 1.5 times the median
+    # The same of steps of 1.5 times the median, and the part without waits for a processor, 0: unknown.
+    slow: list[tuple[int, int, int, int]]
     slow_count: int
     slow_total_ns: int
 

@@ -133,16 +133,21 @@ def test_a_period_is_found_among_steps_that_are_slow_at_random() -> None:
     generator = np.random.default_rng(1)
     noise = generator.choice(np.arange(10, 1000), 45, replace=False)
     slow = steps(noise, 8) + steps(range(70, 1000, 50), 100)
-    assert _period(slow) == (50, 20)
+    assert _period(slow, 0) == (50, 20)
 
 
 def test_steps_that_are_slow_by_chance_make_no_divisor_a_period() -> None:
-    assert _period(steps([*range(30, 240, 10), 25, 35, 45, 225], 100)) == (10, 0)
+    assert _period(steps([*range(30, 240, 10), 25, 35, 45, 225], 100), 0) == (10, 0)
+
+
+def test_steps_of_a_divisor_that_are_barely_slow_do_not_shorten_the_period() -> None:
+    slow = steps(range(30, 300, 30), 100) + steps(range(15, 300, 30), 12)
+    assert _period(slow, 8) == (30, 0)
 
 
 def test_a_missing_step_and_a_slower_one_hide_no_period() -> None:
     slow = steps([130], 900) + steps(set(range(50, 1000, 50)) - {400}, 100)
-    assert _period(slow) == (50, 0)
+    assert _period(slow, 0) == (50, 0)
 
 
 def test_steps_that_are_slow_at_random_have_no_period() -> None:
@@ -151,5 +156,5 @@ def test_steps_that_are_slow_at_random_have_no_period() -> None:
     for _ in range(100):
         numbers = generator.choice(np.arange(10, 500), 40, replace=False)
         slow = [SlowStep(int(each), 0, int(generator.integers(10, 99))) for each in numbers]
-        found += _period(slow)[0] > 0
+        found += _period(slow, 0)[0] > 0
     assert found <= 1

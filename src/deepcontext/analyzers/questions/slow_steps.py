@@ -62,11 +62,11 @@ def _slow(profile: Profile, found: SlowSteps) -> Iterator[Cause]:
     if top.excess_ns < _MOST_OF * excess or not found.slowest:
         return
     regular = found.regular
-    of_regular = sum(each.duration_ns - found.typical_ns for each in regular)
+    of_regular = sum(each.work_ns - found.typical_ns for each in regular)
     slowest = found.slowest[0]
     is_outlier = (
-        slowest.duration_ns >= _OUTLIER * found.typical_ns
-        and top.excess_ns >= _OF_OUTLIER * slowest.duration_ns
+        slowest.work_ns >= _OUTLIER * found.typical_ns
+        and top.excess_ns >= _OF_OUTLIER * slowest.work_ns
     )
     if excess < _LEAST_SHARE * profile.run.wall_ns and not is_outlier:
         return

@@ -2,13 +2,14 @@
 
 The sampler sums where the main thread is in steps of more than 1.5 times the median
 (`native/core/slow_steps.h`); a line is charged what it has more in such a step than in any other. Time in
-which the thread had no processor is in neither. Trends come from the windows. Does not judge.
+which the thread had no processor is in neither, and steps that only waited for one are not among the slow
+ones. Trends come from the windows. Does not judge.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
@@ -26,7 +27,7 @@ from deepcontext.profiler.summaries.step_history import step_history
 from deepcontext.profiler.summaries.time_between_operators import on_main_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
+# A slow step takes so many times the median: `SlowSteps::kFactor` of the native core.
+_SLOW: Final = 1.5
 # What is shorter in a slow step than this many times in another one is no reason of it.
 _LONGER: Final = 3.0
 _NEARLY: Final = 0.8
@@ -68,7 +71,7 @@ class SlowSteps:
     Attributes:
         steps: number of all steps.
         typical_ns: median time of a step.
-        slow: the slowest of the slow ones, in order of time.
+        slow: the slowest of those that are slow by what they do, in order of time.
         period: the number of steps from one to the next, 0 where there is no order.
         phase: what is left of their numbers when they are divided by it.
         lines: what lines have more in them, summed over all slow steps, most first.
@@ -92,10 +95,10 @@ class SlowSteps:
     def slowest(self) -> tuple[SlowStep, ...]:
         """The fewest steps that together have nearly the excess of the first line, slowest first."""
         wanted, found = _NEARLY * (self.lines[0].excess_ns if self.lines else 0), []
-        for step in sorted(self.slow, key=lambda each: -each.duration_ns):
+        for step in sorted(self.slow, key=lambda each: -each.work_ns):
             if wanted <= 0:
                 break
-            wanted -= step.duration_ns - self.typical_ns
+            wanted -= step.work_ns - self.typical_ns
             found.append(step)
         return tuple(found)
 
@@ -140,14 +143,18 @@ def slow_steps(profile: Profile) -> SlowSteps | None:
     typical = np.maximum(elsewhere - here, 0) / others
     excess = here - count * typical
     typical_ns = history.quantile(0.5)
+    working = tuple(each for each in slow if each.work_ns > _SLOW * typical_ns)
+    if not working:
+        return None
     # Few steps may have all of it: the others are slow by chance, and share the line.
-    cumulated = np.cumsum(sorted((each.duration_ns - typical_ns for each in slow), reverse=True))
+    cumulated = np.cumsum(sorted((each.work_ns - typical_ns for each in working), reverse=True))
     few = np.minimum(np.searchsorted(cumulated, _NEARLY * excess) + 1, count)
     excess[excess < (_LONGER - 1) * few * typical] = 0
     if excess.sum() > _MOST_OF_STEPS * _excess_of(slow, count, typical_ns):
         return None
+    period, phase = _period(working, typical_ns)
     return SlowSteps(
-        basis.steps, typical_ns, slow, *_period(slow), _largest(basis.profile, lines, excess)
+        basis.steps, typical_ns, working, period, phase, _largest(basis.profile, lines, excess)
     )
 
 
@@ -280,13 +287,13 @@ def _order(values: Floats) -> float:
     return float(np.triu(signs, 1).sum() / (len(values) * (len(values) - 1) / 2))
 
 
-def _period(slow: Sequence[SlowStep]) -> tuple[int, int]:
+def _period(slow: Sequence[SlowStep], typical_ns: int) -> tuple[int, int]:
     """Return after how many steps slow ones come again, and the remainder; (0, 0) if they come at random.
 
     The slowest are looked at, in several numbers of them, because a busy machine makes others slow. Of all
     periods it is the one that is least likely by chance.
     """
-    slowest = sorted(slow, key=lambda each: -each.duration_ns)
+    slowest = sorted(slow, key=lambda each: -each.work_ns)
     best, chance = (0, 0), _CHANCE
     for size in dict.fromkeys(min(size, len(slowest)) for size in _SIZES):
         numbers = np.array([each.number for each in slowest[:size]])
@@ -296,19 +303,29 @@ def _period(slow: Sequence[SlowStep]) -> tuple[int, int]:
             likely = len(_SIZES) * period * math.comb(size, hits) * float(period) ** -hits
             if hits >= max(_FEWEST, _OF_PERIOD * size) and likely < chance:
                 best, chance = (period, phase), likely
-    return _longest(best, [each.number for each in slowest[: _SIZES[-1]]])
+    excess = {each.number: each.work_ns - typical_ns for each in slowest[: _SIZES[-1]]}
+    return _longest(best, excess)
 
 
-def _longest(found: tuple[int, int], numbers: Sequence[int]) -> tuple[int, int]:
-    """Return the longest multiple of a period that has nearly all of its steps.
+def _longest(found: tuple[int, int], excess: Mapping[int, int]) -> tuple[int, int]:
+    """Return the longest multiple of a period whose steps have nearly all of what its steps take more.
 
-    A few steps that are slow by chance make a divisor look regular, too. Multiples of a true period share its
-    steps among them.
+    Steps that are slow by chance make a divisor look regular, too. Multiples of a true period share it among
+    them.
+
+    Args:
+        found: a period and its remainder.
+        excess: what steps take more than usual, in ns, by number.
     """
     period, phase = found
-    best, hits = found, [each for each in numbers if period and each % period == phase]
+    best, hits = found, [each for each in excess if period and each % period == phase]
+    least = _OF_PERIOD * sum(excess[each] for each in hits)
     for factor in range(2, (max(hits, default=0) // period + 1) if period else 0):
-        (common, count), *_ = Counter(each % (period * factor) for each in hits).most_common(1)
-        if count >= max(_FEWEST, _OF_PERIOD * len(hits)):
+        by_phase: defaultdict[int, list[int]] = defaultdict(list)
+        for each in hits:
+            by_phase[each % (period * factor)].append(each)
+        common = max(by_phase, key=lambda each: sum(excess[step] for step in by_phase[each]))
+        steps = by_phase[common]
+        if len(steps) >= _FEWEST and sum(excess[each] for each in steps) >= least:
             best = (period * factor, common)
     return best

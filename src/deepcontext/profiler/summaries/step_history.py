@@ -36,11 +36,20 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SlowStep:
-    """One of the slowest steps: its number from 1, when it ended, and how long it took, in ns."""
+    """One of the slowest steps: its number from 1, when it ended, and how long it took, in ns.
+
+    `sampled_ns`: what the main thread did not wait for a processor meanwhile, in ns; 0 where unknown.
+    """
 
     number: int
     end_ns: int
     duration_ns: int
+    sampled_ns: int = 0
+
+    @property
+    def work_ns(self) -> int:
+        """How long it would have taken with a processor of its own, in ns, as far as is known."""
+        return self.sampled_ns or self.duration_ns
 
 
 @dataclass(frozen=True, slots=True)
