@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.slow_steps import LineExcess, SlowSteps, Trend
 
-# Of the time of all steps; of a single step: times the median.
+# Of the time of all steps without waits for a processor; of a single step: times the median.
 _LEAST_SHARE: Final = 0.04
 _OUTLIER: Final = 10.0
 _OF_OUTLIER: Final = 0.6
@@ -62,15 +62,14 @@ def _slow(profile: Profile, found: SlowSteps) -> Iterator[Cause]:
     if top.excess_ns < _MOST_OF * excess or not found.slowest:
         return
     regular = found.regular
-    of_regular = sum(each.work_ns - found.typical_ns for each in regular)
     slowest = found.slowest[0]
     is_outlier = (
-        slowest.work_ns >= _OUTLIER * found.typical_ns
+        slowest.work_ns >= _OUTLIER * found.work_ns
         and top.excess_ns >= _OF_OUTLIER * slowest.work_ns
     )
-    if excess < _LEAST_SHARE * profile.run.wall_ns and not is_outlier:
+    if excess < _LEAST_SHARE * summary.without_waits(profile) and not is_outlier:
         return
-    is_regular = of_regular >= _MOST_OF * excess
+    is_regular = found.excess_ns(*regular) >= _MOST_OF * excess
     steps = regular if is_regular else found.slowest
     numbers = sorted(each.number for each in steps)
     yield Cause(
@@ -104,11 +103,12 @@ def _which(numbers: Sequence[int], of: int) -> str:
 
 
 def _is_trend(profile: Profile, found: Trend) -> bool:
-    return _has_line(found.lines) and found.lines[0].excess_ns >= _LEAST_SHARE * profile.run.wall_ns
+    least = _LEAST_SHARE * summary.without_waits(profile)
+    return _has_line(found.lines) and found.lines[0].excess_ns >= least
 
 
 def _is_slow_start(profile: Profile, found: Trend) -> bool:
-    least = max(_LEAST_SHARE * profile.run.wall_ns, _LEAST_AT_START_NS)
+    least = max(_LEAST_SHARE * summary.without_waits(profile), _LEAST_AT_START_NS)
     return (
         found.steps >= _FEWEST_AT_START
         and _has_line(found.lines)

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.metric import SAMPLED_OPERATORS, SAMPLED_STEP
+from deepcontext.profiler.format.metric import (
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_OPERATORS,
+    SAMPLED_STEP,
+    SLOW_STEP_TIME_NS,
+)
 from deepcontext.profiler.model.grouping import Groups
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
+from deepcontext.profiler.summaries.slow_steps import slow_steps
 from deepcontext.profiler.summaries.steps import step_count
 
 if TYPE_CHECKING:
@@ -39,6 +46,8 @@ _LATER: Final = 0.06
 _EVEN_MEAN: Final = 0.5
 _DEVIATION: Final = 12**-0.5
 _SURELY: Final = 2.5
+# Of the time of nodes: what is in slow steps, whose samples come together.
+_MOST: Final = 0.6
 _EARLY: Final = 0.25
 # Fewer steps do not tell the loop from what comes before it; nor do fewer operators.
 _FEWEST_STEPS: Final = 5
@@ -109,10 +118,22 @@ def grows(profile: Profile, nodes: Ints) -> bool:
     if count < _FEWEST_TO_GROW or int(rows.minimum[chosen].min()) > _EARLY * steps:
         return False
     mean = rows.total[chosen].sum() / (steps * count)
-    by_chance = _EVEN_MEAN + _SURELY * _DEVIATION / np.sqrt(count)
+    by_chance = _EVEN_MEAN + _SURELY * _DEVIATION / np.sqrt(_apart(profile, nodes, count))
     if mean < max(_GROWING_MEAN, by_chance) or not reference:
         return False
     return bool(mean - rows.total[others].sum() / (steps * reference) >= _LATER)
+
+
+def _apart(profile: Profile, nodes: Ints, count: int) -> int:
+    """Return how many of the samples of nodes are independent: those of one slow step come together."""
+    found = slow_steps(profile)
+    spent, in_slow = (
+        int(exclusive_or_zeros(profile, metric.name)[nodes].sum())
+        for metric in (SAMPLED_CPU_TIME_NS, SLOW_STEP_TIME_NS)
+    )
+    if found is None or in_slow < _MOST * spent:
+        return count
+    return min(count, max(len(found.slowest), 1))
 
 
 def before_steps(profile: Profile) -> Mask:

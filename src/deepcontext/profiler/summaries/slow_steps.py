@@ -71,6 +71,7 @@ class SlowSteps:
     Attributes:
         steps: number of all steps.
         typical_ns: median time of a step.
+        work_ns: the part of it in which the main thread did not wait for a processor.
         slow: the slowest of those that are slow by what they do, in order of time.
         period: the number of steps from one to the next, 0 where there is no order.
         phase: what is left of their numbers when they are divided by it.
@@ -79,6 +80,7 @@ class SlowSteps:
 
     steps: int
     typical_ns: int
+    work_ns: int
     slow: tuple[SlowStep, ...]
     period: int
     phase: int
@@ -98,9 +100,13 @@ class SlowSteps:
         for step in sorted(self.slow, key=lambda each: -each.work_ns):
             if wanted <= 0:
                 break
-            wanted -= step.work_ns - self.typical_ns
+            wanted -= self.excess_ns(step)
             found.append(step)
         return tuple(found)
+
+    def excess_ns(self, *steps: SlowStep) -> int:
+        """Return what these steps take more than others, without waits for a processor, in ns."""
+        return sum(each.work_ns - self.work_ns for each in steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,10 @@ class Trend:
 
 def slow_steps(profile: Profile) -> SlowSteps | None:
     """Return the slow steps of the steady state; None without one, or without slow steps."""
+    return profile.once("slow steps", lambda: _slow_steps(profile))
+
+
+def _slow_steps(profile: Profile) -> SlowSteps | None:
     basis = basis_of(profile)
     history = step_history(basis.whole)
     if basis.part is not Part.STEADY or history is None or not history.slow:
@@ -143,19 +153,28 @@ def slow_steps(profile: Profile) -> SlowSteps | None:
     typical = np.maximum(elsewhere - here, 0) / others
     excess = here - count * typical
     typical_ns = history.quantile(0.5)
-    working = tuple(each for each in slow if each.work_ns > _SLOW * typical_ns)
+    usual_ns = int(
+        typical_ns * without_waits(basis.profile) / max(account(basis.profile).whole_ns, 1)
+    )
+    working = tuple(each for each in slow if each.work_ns > _SLOW * usual_ns)
     if not working:
         return None
     # Few steps may have all of it: the others are slow by chance, and share the line.
-    cumulated = np.cumsum(sorted((each.work_ns - typical_ns for each in working), reverse=True))
+    cumulated = np.cumsum(sorted((each.work_ns - usual_ns for each in working), reverse=True))
     few = np.minimum(np.searchsorted(cumulated, _NEARLY * excess) + 1, count)
     excess[excess < (_LONGER - 1) * few * typical] = 0
     if excess.sum() > _MOST_OF_STEPS * _excess_of(slow, count, typical_ns):
         return None
-    period, phase = _period(working, typical_ns)
+    largest = _largest(basis.profile, lines, excess)
     return SlowSteps(
-        basis.steps, typical_ns, working, period, phase, _largest(basis.profile, lines, excess)
+        basis.steps, typical_ns, usual_ns, working, *_period(working, usual_ns), largest
     )
+
+
+def without_waits(profile: Profile) -> int:
+    """Return the elapsed time in which the main thread did not wait for a processor, in ns."""
+    found = account(profile)
+    return found.whole_ns - found.of(Cause.PROCESSOR)
 
 
 def _excess_of(slow: Sequence[SlowStep], count: int, typical_ns: int) -> int:
@@ -287,7 +306,7 @@ def _order(values: Floats) -> float:
     return float(np.triu(signs, 1).sum() / (len(values) * (len(values) - 1) / 2))
 
 
-def _period(slow: Sequence[SlowStep], typical_ns: int) -> tuple[int, int]:
+def _period(slow: Sequence[SlowStep], usual_ns: int) -> tuple[int, int]:
     """Return after how many steps slow ones come again, and the remainder; (0, 0) if they come at random.
 
     The slowest are looked at, in several numbers of them, because a busy machine makes others slow. Of all
@@ -303,7 +322,7 @@ def _period(slow: Sequence[SlowStep], typical_ns: int) -> tuple[int, int]:
             likely = len(_SIZES) * period * math.comb(size, hits) * float(period) ** -hits
             if hits >= max(_FEWEST, _OF_PERIOD * size) and likely < chance:
                 best, chance = (period, phase), likely
-    excess = {each.number: each.work_ns - typical_ns for each in slowest[: _SIZES[-1]]}
+    excess = {each.number: each.work_ns - usual_ns for each in slowest[: _SIZES[-1]]}
     return _longest(best, excess)
 
 
