@@ -22,6 +22,7 @@ RULES = {
         # Values, not state: whether a module exists; lines of a file; tables of data.
         {
             "src/deepcontext/native_core.py",
+            "src/deepcontext/profiler/format/user_code.py",
             "src/deepcontext/profiler/model/source.py",
             "src/deepcontext/analyzers/catalogue/__init__.py",
         },

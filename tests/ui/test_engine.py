@@ -18,6 +18,7 @@ import pytest
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation, MetricDescriptor
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.job.artifact import profile_of
 from deepcontext.profiler.model.job.bounds import largest_paths
 from deepcontext.profiler.model.job.joining import join
@@ -25,7 +26,6 @@ from deepcontext.profiler.model.job.part import part_of
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.lines import by_line, by_python_line
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.analyzers import known_findings
+from deepcontext.profiler.format.source_text import AROUND
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.source import lines_around
 from deepcontext.profiler.summaries.account import account
@@ -60,7 +61,6 @@ _FACTS: Final = (
     *("steps", "time of a step", "ended by"),
 )
 # Lines of source above and below a costly line.
-_AROUND: Final = 4
 _MOST_CHANGES: Final = 3
 # A lambda of pybind11 has a name of 900 characters.
 _NAME_WIDTH: Final = 80
@@ -195,9 +195,7 @@ def _line(basis: Basis, place: Place, share: float | None) -> Document:
         frame = place.frame
         row["line"] = place_text(profile, frame)
         row["function"] = frame.name
-        row["source"] = lines_around(
-            frame.file, frame.line, _AROUND, profile.run.start_unix_ns or None
-        )
+        row["source"] = lines_around(profile, frame.file, frame.line, AROUND)
     return {name: value for name, value in row.items() if value}
 
 

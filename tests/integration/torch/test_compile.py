@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.compiled_kernels import CompiledKernels
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.compiled_kernels import fused_at
 from deepcontext.ui.report import render_report, report_to_dict
 

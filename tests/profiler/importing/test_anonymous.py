@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.importing.opening import load
 from deepcontext.profiler.model.anonymous import anonymised, path, token
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.trust import CollectorReport
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.ui.cli.app import main

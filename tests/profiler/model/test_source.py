@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler.model.source import is_user_file, line_text
+from deepcontext.profiler.format.user_code import is_user_file
+from deepcontext.profiler.model.source import line_text
 
 if TYPE_CHECKING:
     from pathlib import Path

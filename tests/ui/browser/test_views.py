@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.modules import by_module
 from deepcontext.profiler.summaries.operators import by_operator

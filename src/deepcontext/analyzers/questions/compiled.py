@@ -14,7 +14,7 @@ from deepcontext.analyzers.shared.jax_calls import calls_of, function_of
 from deepcontext.analyzers.shared.places import query_of
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
-from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax import programs as jax_programs

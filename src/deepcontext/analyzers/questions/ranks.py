@@ -24,7 +24,7 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
-from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import collectives, ranks, time_between_operators
 from deepcontext.profiler.summaries.late_places import late_places

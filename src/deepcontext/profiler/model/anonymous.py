@@ -2,7 +2,7 @@
 
 Each name becomes a token, the same one in every profile, so that anonymised profiles can be compared. Names
 of functions, modules, operators, kernels and ranges stay, and so do paths within installed packages.
-Invariant: a section that cannot be searched for names is left out, and a note says so.
+Source text is left out. Invariant: a section that cannot be searched for names is left out, and a note says so.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError
+from deepcontext.profiler.format import source_text
 from deepcontext.profiler.format.node_sections import EXEMPLARS, WINDOWS
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.job import packing
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.store.messages import message_class
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ _SUFFIX: Final = re.compile(r"(?:\.[a-z]\w{0,7}){1,2}$")
 def anonymised(profile: Profile) -> Profile:
     """Return a profile without private names."""
     names = _Names(profile)
-    found = {name: _section(name, each, names) for name, each in profile.sections.items()}
+    found = {
+        name: None if name == source_text.SECTION else _section(name, each, names)
+        for name, each in profile.sections.items()
+    }
     sections = {name: each for name, each in found.items() if each is not None}
     trust = _trust(profile.trust, names)
     if lost := ", ".join(sorted(set(found) - set(sections))):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.format.user_code import is_user_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

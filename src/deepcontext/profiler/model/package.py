@@ -1,4 +1,4 @@
-"""Which installed package a source file belongs to. Decided by path alone, like `source.py`."""
+"""Which installed package a source file belongs to. Decided by path alone, like `user_code.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.format.user_code import is_user_file
 
 _INSTALLED: Final = re.compile(r"/(?:site-packages|dist-packages)/")
 _STANDARD: Final = re.compile(r"/lib(?:64)?/python3(?:\.\d+t?)?/|/lib/python3\d*\.zip/")

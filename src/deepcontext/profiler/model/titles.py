@@ -12,6 +12,7 @@ SECTION_TITLES: Final = {
     "holders": "objects that hold tensors",
     "torch_settings": "settings of PyTorch",
     "native_files": "identities of native libraries",
+    "source_text": "text of source lines",
     "steps": "what ends a step",
     "exemplars": "steps that were kept whole",
     "windows": "windows of the run (set-up, warm-up, steady state)",

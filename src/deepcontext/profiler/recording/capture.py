@@ -20,6 +20,7 @@ from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import ERROR_MARK
 from deepcontext.profiler.recording import exemplars, steps_found, windows
 from deepcontext.profiler.recording.rank import local_rank
+from deepcontext.profiler.recording.source_text import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.status import Outcome
     from deepcontext.profiler.recording.collector import PhaseRule
     from deepcontext.profiler.recording.rank import Rank
+    from deepcontext.profiler.recording.source_text import SourceText
     from deepcontext.profiler.recording.usage import Usage
 
 # Distributions whose version a reader wants; looked up among the loaded modules only.
@@ -94,6 +96,7 @@ class Capture:
         notes: what a reader must know before trusting the figures.
         metrics: what the rows of the reading mean.
         sections: named payloads of the collectors.
+        source_text: reads the text of source lines; None leaves it out.
     """
 
     reading: TreeReading
@@ -114,6 +117,7 @@ class Capture:
     notes: Sequence[str] = ()
     metrics: Sequence[MetricDescriptor] = metric.KNOWN_METRICS
     sections: Mapping[str, bytes] = field(default_factory=dict)
+    source_text: SourceText | None = None
     _encoded: list[bytes] = field(init=False, repr=False, default_factory=list)
 
     @property
@@ -131,6 +135,7 @@ class Capture:
     def _encode(self) -> bytes:
         frames = self.reading.frame_columns()
         nodes = self.reading.node_columns(frame_phases(frames, self.phase_rules))
+        texts = self.source_text.of(frames) if self.source_text else Texts({})
         return wire.encode_file({
             "strings": frames["strings"],
             "frames": {
@@ -147,13 +152,14 @@ class Capture:
             },
             "metrics": self._metric_messages(),
             "run": self._run(),
-            "trust": self._trust(),
-            "sections": self._sections(len(nodes["phase"])),
+            "trust": self._trust(texts),
+            "sections": self._sections(len(nodes["phase"]), texts),
         })
 
-    def _sections(self, node_count: int) -> dict[str, bytes]:
+    def _sections(self, node_count: int, texts: Texts) -> dict[str, bytes]:
         return {
             **self.sections,
+            **texts.sections,
             step_source.SECTION: steps_found.section(self.steps),
             **windows.section(self.reading, node_count),
             **exemplars.section(self.reading, node_count),
@@ -201,7 +207,7 @@ class Capture:
             **asdict(self.usage),
         }
 
-    def _trust(self) -> dict[str, Any]:
+    def _trust(self, texts: Texts) -> dict[str, Any]:
         counters: dict[str, int] = {
             name: value for name, value in self.counters.items() if isinstance(value, int)
         }
@@ -224,6 +230,7 @@ class Capture:
             "hook_cost_ns_per_event": self.counters["hook_ns"] / samples if samples else None,
             "notes": [
                 *self.notes,
+                *texts.notes,
                 *(note for outcome in self.outcomes.values() for note in outcome.notes),
                 *_notes(counters | {"unrecorded_children": self.unrecorded_children}),
             ],

@@ -104,6 +104,11 @@ class SessionOptions:
         meaning="keep the time line of the 8 slowest steps, of 8 random ones and of those that the program "
         "marks: at most 64 MiB of memory",
     )
+    source_text: bool = _option(
+        default=True,
+        meaning="keep the text of the program's own source lines, and of the lines around them, in the "
+        "profile: at most 1 MiB",
+    )
     holders: bool = _option(
         default=False,
         meaning="look at snapshots and at the end which Python objects hold many of PyTorch's tensors; stops "
@@ -177,6 +182,7 @@ class OptionValues(TypedDict, total=False):
     native: bool
     memory: bool
     timeline: bool
+    source_text: bool
     holders: bool
     cpu_rate: float
     counters: str | Sequence[str]

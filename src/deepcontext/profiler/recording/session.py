@@ -28,6 +28,7 @@ from deepcontext.profiler.recording.collector import (
 from deepcontext.profiler.recording.descriptors import with_descriptors
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.scope import Scope
+from deepcontext.profiler.recording.source_text import SourceText, command_of
 from deepcontext.profiler.recording.usage import ProcessUsage
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Session:
         self._step_observers: list[StepObserver] = []
         self._usage = ProcessUsage()
         self._cwd = _working_directory()
+        command = command_of(launched_as or "")
+        self._source_text = SourceText(self._cwd, command) if options.source_text else None
         self.parent_pid: Callable[[], int] = functools.partial(int, os.getppid())
         self._forked_children = 0
         self.recorded_children = 0  # upper bound of the forked children that have profiles
@@ -298,6 +301,7 @@ class Session:
             cwd=self._cwd,
             rank=self.rank(),
             parent_pid=self.parent_pid(),
+            source_text=self._source_text,
         )
 
     def _metrics(self) -> tuple[MetricDescriptor, ...]:

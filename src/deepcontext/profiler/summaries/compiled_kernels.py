@@ -16,9 +16,9 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import GPU_TIME_NS, HOST_TIME_NS
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.compiled_kernels import CompiledKernels, kernel_name
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.rank_collectives import IN_COLLECTIVE
-from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.summaries import rank_collectives
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from deepcontext.analyzers import known_findings
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.model.source import known_text
 from deepcontext.profiler.summaries.basis import basis_of, comparable
 from deepcontext.profiler.summaries.comparison import compare
 from deepcontext.profiler.summaries.lines import by_python_line
@@ -172,11 +172,11 @@ class Answers:
         costs = {row.line: row for row in table.rows if row.file == path}
         first = max(first, 1)
         end = min(first + _MOST_LINES - 1, last or first + _MOST_LINES - 1)
-        changed_after = profile.run.start_unix_ns or None
+        text_of_file = known_text(profile, path)
         known = max(costs, default=0)
         rows = []
         for line in range(first, end + 1):
-            text = line_text(path, line, changed_after)
+            text = text_of_file.lines.get(line, "").strip() if text_of_file.is_certain else ""
             if not text and line > known:
                 continue  # blank, or past the end
             cost = costs.get(line)

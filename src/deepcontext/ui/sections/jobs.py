@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.model.source import line_text_of_any
 from deepcontext.profiler.summaries.loader_workers import loader_times
 from deepcontext.profiler.summaries.process_waits import process_waits
 from deepcontext.profiler.summaries.processes import processes_of, shortened
@@ -86,14 +86,14 @@ def processes(profiles: Sequence[Profile]) -> Table:
 def loaders(found: Sequence[Process]) -> list[Table]:
     """Return how long batches take, and where; of the loops that wait longest."""
     times = loader_times(found)
-    tables = [_loader(loader, found[0].profile.run.cwd) for loader in times[:_MOST_LOADERS]]
+    tables = [_loader(loader, found) for loader in times[:_MOST_LOADERS]]
     if len(times) > _MOST_LOADERS:
         more = f"{len(times) - _MOST_LOADERS} more loops with workers wait less"
         tables.append(Table("", "", (), (), above=more))
     return tables
 
 
-def _loader(loader: LoaderTime, cwd: str) -> Table:
+def _loader(loader: LoaderTime, found: Sequence[Process]) -> Table:
     return Table(
         f"DataLoader workers of process {loader.pid}",
         "elapsed time of all workers",
@@ -103,17 +103,18 @@ def _loader(loader: LoaderTime, cwd: str) -> Table:
             Column("place", "line", Unit.PATH),
             Column("source", "source", Unit.SOURCE, rank=1),
         ),
-        _lines(loader.lines, _LEAST_LINE_OF_LOADER * loader.making_ns, cwd),
-        above=_sentence(loader, cwd),
+        _lines(loader.lines, _LEAST_LINE_OF_LOADER * loader.making_ns, found),
+        above=_sentence(loader, found[0].profile.run.cwd),
     )
 
 
-def _lines(lines: Sequence[tuple[Frame, int]], least: float, cwd: str) -> list[Row]:
+def _lines(lines: Sequence[tuple[Frame, int]], least: float, found: Sequence[Process]) -> list[Row]:
+    cwd, profiles = found[0].profile.run.cwd, [each.profile for each in found]
     return [
         {
             "time_ns": value,
             "place": _place(frame, cwd),
-            "source": line_text(frame.file, frame.line) or frame.name,
+            "source": line_text_of_any(profiles, frame.file, frame.line) or frame.name,
         }
         for frame, value in lines
         if value >= least
@@ -147,25 +148,24 @@ def waits(found: Sequence[Process]) -> Table:
         if each.share >= _LEAST_WAIT
         and Role.LOADER not in {each.waiters[0].role, each.others[0].role}
     ]
-    cwd = found[0].profile.run.cwd
     more = f"{len(told) - _MOST_WAITS} more groups of processes wait less"
     return Table(
         "Waiting for other processes",
         "main threads in queues, pipes and results; lines of the others in their whole run",
         _WAIT,
-        [row for wait in told[:_MOST_WAITS] for row in _wait_rows(wait, cwd)],
+        [row for wait in told[:_MOST_WAITS] for row in _wait_rows(wait, found)],
         below=more * (len(told) > _MOST_WAITS),
     )
 
 
-def _wait_rows(wait: ProcessWait, cwd: str) -> list[Row]:
+def _wait_rows(wait: ProcessWait, found: Sequence[Process]) -> list[Row]:
     head = {
         "wait_ns": wait.wait_ns,
         "share": wait.share,
         "waiters": _named(wait.waiters),
         "others": _named(wait.others),
     }
-    lines = _lines(wait.lines, _LEAST_LINE * wait.other_ns, cwd)
+    lines = _lines(wait.lines, _LEAST_LINE * wait.other_ns, found)
     lines = lines or [{"time_ns": "", "place": "no line of your code", "source": ""}]
     return [{**(dict.fromkeys(head, "") if n else head), **line} for n, line in enumerate(lines)]
 

@@ -105,7 +105,7 @@ class View:
 
     def text(self, file: str, line: int) -> str:
         """Return a source line, "" where it is not known or may have changed."""
-        return line_text(file, line, self.profile.run.start_unix_ns or None)
+        return line_text(self.profile, file, line)
 
 
 def line_of(row: Frame | Group) -> dict[str, object]:

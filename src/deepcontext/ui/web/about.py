@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError, QueryError
-from deepcontext.profiler.format import node_sections
+from deepcontext.profiler.format import node_sections, source_text
 from deepcontext.profiler.model.job import sections as job_sections
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.memory import memory_use
@@ -75,6 +75,15 @@ def one_profile(profiles: OpenProfiles, file: int) -> ProfileAnswer:
     return _profile(profiles.get(file))
 
 
+def shown_sections(profile: Profile) -> list[str]:
+    """Return the names of the payloads that a page shows as they are.
+
+    Those of joined ranks are packed and have views of their own, as has source text, which may be left out.
+    """
+    of_views = {*job_sections.ALL, *node_sections.NODE_SECTIONS, source_text.SECTION}
+    return sorted(set(profile.sections) - of_views)
+
+
 def section(profiles: OpenProfiles, file: int, name: str) -> SectionAnswer:
     """Return a named payload.
 
@@ -131,10 +140,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         roofline=has_roofline(profile),
         kept_steps=len(steps_shown(profile)),
         tables=_tables(profile),
-        # Those of joined ranks are packed, and have views of their own.
-        sections=sorted(
-            set(profile.sections).difference(job_sections.ALL, node_sections.NODE_SECTIONS)
-        ),
+        sections=shown_sections(profile),
         warnings=list(profile.trust.warnings),
         collectors=[
             CollectorAnswer(each.name, str(each.status), each.reason, figures(dict(each.details)))

@@ -15,7 +15,7 @@ import numpy as np
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
-from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.compiled_kernels import kernels_of_nodes
 from deepcontext.profiler.summaries.jax.operation_nodes import fusions_of_nodes

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import DeepContextError
 from deepcontext.profiler.format.writing import FileKind
 from deepcontext.profiler.summaries.ranks import rank_count
-from deepcontext.ui.web.about import about, section
+from deepcontext.ui.web.about import about, section, shown_sections
 from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.container import pack
@@ -118,7 +118,8 @@ def _container(profiles: OpenProfiles, index: int, *, level: int) -> bytes:
         "findings": _answer(lambda: findings(profiles, index)),
         "roofline": _answer(lambda: roofline(profiles, index)),
         "section": {
-            name: _answer(partial(section, profiles, index, name)) for name in profile.sections
+            name: _answer(partial(section, profiles, index, name))
+            for name in shown_sections(profile)
         },
         "text": chosen_texts(profile, with_text=profiles.source_text),
         "timeline": _answer(lambda: time_line(profile)),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.grouping import sums, topmost
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.groups import FrameGroups
 from deepcontext.profiler.summaries.measures import summed_metrics
 from deepcontext.profiler.summaries.setup_time import importing
@@ -124,6 +124,10 @@ def _around(
     costly = sorted(line for line, share in shares.items() if share >= _LEAST_SHARE)
     if costly:
         text = text_of(profile, path, costly, around)
-        is_cut = sum(len(part.lines) for part in text.parts) < text.length
+        is_cut = _size(text) < _size(text_of(profile, path, sorted(shares)))
         note = "; ".join(filter(None, (text.note, IN_PART if is_cut else "")))
         yield SourceText(note, text.length, text.parts)
+
+
+def _size(text: SourceText) -> int:
+    return sum(len(part.lines) for part in text.parts)

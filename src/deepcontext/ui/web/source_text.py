@@ -1,29 +1,29 @@
 """The text of source files that a profile names; the page computes the costs of their lines.
 
-`source_choice.py` chooses what a one-file page holds. Invariant: no request can make the server read
-any other file.
+`model/source.py` says where text comes from, `source_choice.py` what a one-file page holds. Invariant: no
+request can make the server read any other file.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.source_text import LONGEST_LINE
+from deepcontext.profiler.model.source import known_text
 from deepcontext.ui.web.answers import SourceText, TextPart
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.source import KnownText
 
 NO_TEXT: Final = "source text is left out because of --no-source"
 # Of a longer file, only text around lines with a cost is sent.
 _WHOLE_LINES: Final = 2_000
 AROUND: Final = 30
-_LONGEST_LINE: Final = 400
-_MOST_BYTES: Final = 16 * 1024 * 1024
 
 
 def source_text(profile: Profile, path: str, *, with_text: bool) -> SourceText:
@@ -66,39 +66,27 @@ def text_of(profile: Profile, path: str, lines: list[int], around: int | None = 
         around: how many lines before and after each of `lines` to return; None for the whole text, or
             much of a long text.
     """
-    content, note = _read(path, profile)
-    return SourceText(note, len(content), _parts(content, lines, around))
+    known = known_text(profile, path)
+    return SourceText(known.note, known.length, _parts(known, lines, around))
 
 
-def _read(path: str, profile: Profile) -> tuple[list[str], str]:
-    """Return the lines of a file, and why they are missing or may differ from the program's."""
-    where = Path(path)
-    try:
-        status = where.stat()
-        if not where.is_file() or status.st_size > _MOST_BYTES:
-            return [], "the file is not source text"
-        content = where.read_text("utf-8", "replace").splitlines()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return [], f"the file cannot be read on this machine: {reason}"
-    started = profile.run.start_unix_ns
-    if started and status.st_mtime_ns > started:
-        return content, "the file was changed after the program started: lines may have moved"
-    return content, ""
-
-
-def _parts(content: list[str], lines: list[int], around: int | None) -> list[TextPart]:
-    """Return the whole text; of a long file, or with `around`, only the text around given lines."""
-    if not content:
+def _parts(known: KnownText, lines: list[int], around: int | None) -> list[TextPart]:
+    """Return all that is known; of a long text, or with `around`, only the text around given lines."""
+    if not known.lines:
         return []
-    shown = np.zeros(len(content), np.bool_)
-    if around is None and len(content) <= _WHOLE_LINES:
+    shown = np.zeros(known.length, np.bool_)
+    if around is None and len(known.lines) <= _WHOLE_LINES:
         shown[:] = True
     reach = AROUND if around is None else around
     for line in lines:
         shown[max(line - 1 - reach, 0) : line + reach] = True
+    has_text = np.zeros(known.length, np.bool_)
+    has_text[[line - 1 for line in known.lines]] = True
+    shown &= has_text
     edges = np.flatnonzero(np.diff(np.concatenate([[0], shown.view(np.int8), [0]])))
     return [
-        TextPart(int(first) + 1, [line[:_LONGEST_LINE] for line in content[first:end]])
+        TextPart(
+            int(first) + 1, [known.lines[line + 1][:LONGEST_LINE] for line in range(first, end)]
+        )
         for first, end in zip(edges[::2], edges[1::2], strict=True)
     ]

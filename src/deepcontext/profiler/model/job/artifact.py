@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from deepcontext.profiler.format import node_sections
+from deepcontext.profiler.format import node_sections, source_text
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.job import sections, steady
 from deepcontext.profiler.model.job.bounds import bounded, largest_paths, most_columns
@@ -65,7 +65,7 @@ def profile_of(part: Part, *, notes: Sequence[str] = ()) -> Profile:
         run=_run(part.run, part.rows),
         trust=part.trust.report(len(part.rows), [*notes, *_about(part.rows, left_out)]),
         sections={
-            **{name: payload for name, payload in part.sections.items() if payload is not None},
+            **_held(part, frames),
             **({} if part.kernels is None else {compiled_kernels.SECTION: part.kernels[1]}),
             **({} if windows is None else {node_sections.WINDOWS: windows}),
             **({} if steps is None else {node_sections.EXEMPLARS: steps}),
@@ -88,6 +88,14 @@ def profile_of(part: Part, *, notes: Sequence[str] = ()) -> Profile:
             ),
         },
     )
+
+
+def _held(part: Part, frames: Sequence[JoinedFrame]) -> dict[str, bytes]:
+    held = {name: payload for name, payload in part.sections.items() if payload is not None}
+    if text := held.get(source_text.SECTION):
+        # A file that ranks have in different folders has one name now.
+        held[source_text.SECTION] = source_text.of_files(text, {frame.path for frame in frames})
+    return held
 
 
 def finished(part: Part) -> Part:

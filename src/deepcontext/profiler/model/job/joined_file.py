@@ -1,7 +1,7 @@
 """The name under which a frame's file is compared between ranks.
 
 Ranks run in containers with other folders, and generated files have other names in each process.
-Decided by path alone, like `source.py`.
+Decided by path alone, like `user_code.py`.
 """
 
 from __future__ import annotations

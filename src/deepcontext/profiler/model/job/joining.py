@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import nccl, rank_collectives
+from deepcontext.profiler.format import nccl, rank_collectives, source_text
 from deepcontext.profiler.model.grouping import Groups
 from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import join_columns
@@ -110,6 +110,8 @@ def _sections(parts: Sequence[Part]) -> dict[str, bytes | None]:
             found[name] = collectives.joined([payload for payload in held if payload is not None])
         elif name == nccl.SECTION:
             found[name] = nccl.summed([payload for payload in held if payload is not None])
+        elif name == source_text.SECTION:
+            found[name] = source_text.joined(payload for payload in held if payload is not None)
         else:
             found[name] = held[0] if len(set(held)) == 1 else None
     return found

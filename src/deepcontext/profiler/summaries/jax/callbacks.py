@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.place import Place
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.jax.programs import section
 
 if TYPE_CHECKING:

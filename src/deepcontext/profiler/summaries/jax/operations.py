@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.place import Place
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.jax.programs import section
 
 if TYPE_CHECKING:

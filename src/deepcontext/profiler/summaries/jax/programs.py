@@ -23,13 +23,13 @@ from deepcontext.profiler.format.metric import (
     HOST_TIME_NS,
     PROGRAM_LAUNCH_COUNT,
 )
+from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.model.metric_values import (
     counts_or_zeros,
     exclusive_or_zeros,
     inclusive_or_zeros,
 )
 from deepcontext.profiler.model.place import Place
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 

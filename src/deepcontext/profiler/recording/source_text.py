@@ -1,0 +1,196 @@
+"""The text of the user's lines that occur in a tree, read while the program runs.
+
+Each file is read once, at the first snapshot in which it occurs, because people change a program while it
+runs. Opens regular files only. Invariant: whatever is wrong with a file costs its text, and nothing else.
+"""
+
+from __future__ import annotations
+
+import array
+import re
+import stat
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.profiler.format import own_os, source_text
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.own_os import os
+from deepcontext.profiler.format.source_text import MOST_BYTES, MOST_FILE_BYTES, split_lines
+from deepcontext.profiler.format.user_code import is_user_file
+from deepcontext.profiler.recording import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext._native import FrameColumns
+    from deepcontext.profiler.format.source_text import FileText
+
+_LOADED_BY: Final = os.getpid()
+_LOADED_UNIX_NS: Final = clock.unix_ns()
+_LIBRARY_KINDS: Final = frozenset({FrameKind.NATIVE, FrameKind.RANK})  # `line` is no source line
+_MOST_KEPT_BYTES: Final = 8 << 20
+_COMMAND: Final = "<string>"
+_TYPED_FIELDS: Final = 4  # of an entry of linecache; an entry of a loader has 1
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+Names = dict[int, set[str]]
+
+
+class _NoTextError(Exception):
+    """A file whose text is left out; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The section, and what a reader must know about it."""
+
+    sections: Mapping[str, bytes]
+    notes: Sequence[str] = ()
+
+
+class SourceText:
+    """The text of the files of one session.
+
+    Args:
+        cwd: working directory at the start, to which names of files may be relative.
+        command: the code of ``python -c``, "" without.
+    """
+
+    def __init__(self, cwd: str, command: str = "") -> None:
+        self._cwd = cwd
+        self._command = command
+        # A forked child runs what its parent loaded, however late it begins.
+        is_forked = os.getpid() != _LOADED_BY
+        self._not_after_ns = _LOADED_UNIX_NS if is_forked else clock.unix_ns()
+        self._kept: dict[str, str] = {}
+        self._kept_bytes = 0
+        self._refused: dict[str, str] = {}
+
+    def of(self, frames: FrameColumns) -> Texts:
+        """Return the text around the lines of some frames."""
+        found: dict[str, FileText] = {}
+        for file, wanted in _user_lines(frames).items():
+            lines = self._lines(file, wanted)
+            text = source_text.around(lines, wanted)
+            if text.lines:
+                found[file] = text
+        kept = source_text.bounded(found)
+        sections = {source_text.SECTION: source_text.encode(kept)} if kept else {}
+        return Texts(sections, self._notes(len(found) - len(kept)))
+
+    def _notes(self, left_out: int) -> tuple[str, ...]:
+        notes = []
+        if left_out:
+            notes.append(
+                f"the source text of {left_out} files is not in the profile, which holds up to "
+                f"{MOST_BYTES >> 20} MiB of text"
+            )
+        reasons: dict[str, list[str]] = {}
+        for file, reason in sorted(self._refused.items()):
+            reasons.setdefault(reason, []).append(file)
+        for reason, files in reasons.items():
+            name, more = os.path.basename(files[0]), len(files) - 1
+            others = f" and {more} more" if more else ""
+            notes.append(f"no source text of {name}{others}: {reason}")
+        return tuple(notes)
+
+    def _lines(self, file: str, wanted: Names) -> list[str]:
+        """Return the lines of a file, none if they are not known."""
+        if file not in self._kept and file not in self._refused:
+            try:
+                text = self._read(file)
+            except _NoTextError as reason:
+                self._refused[file] = str(reason)
+            except Exception as error:  # noqa: BLE001  an audit hook of the program may raise anything
+                self._refused[file] = f"{type(error).__name__}: {error}"
+            else:
+                if text is None:  # it may be typed later
+                    return _typed(file) or self._of_command(file, wanted)
+                self._keep(file, text)
+        return split_lines(self._kept.get(file, ""))
+
+    def _keep(self, file: str, text: str) -> None:
+        self._kept_bytes += len(text)
+        if self._kept_bytes > _MOST_KEPT_BYTES:
+            self._refused[file] = f"the files of the program take over {_MOST_KEPT_BYTES >> 20} MiB"
+        else:
+            self._kept[file] = text
+
+    def _read(self, file: str) -> str | None:
+        """Return the text of a file; None where there is none, or it cannot be opened."""
+        path = os.path.join(self._cwd, file)
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wake its writer
+                return None
+            descriptor = os.open(path, _FLAGS)
+        except (OSError, ValueError):  # ValueError: a NUL character in the name
+            return None
+        try:
+            content = own_os.read(descriptor, MOST_FILE_BYTES + 1)
+            status = os.fstat(descriptor)  # after reading, so that a change meanwhile is seen
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        if status.st_mtime_ns > self._not_after_ns:
+            raise _NoTextError("it was changed after the program started")
+        if len(content) > MOST_FILE_BYTES:
+            raise _NoTextError(f"it has more than {MOST_FILE_BYTES >> 20} MiB")
+        return source_text.decoded(content) or ""
+
+    def _of_command(self, file: str, wanted: Names) -> list[str]:
+        """Return the code of ``python -c``, without lines of which frames have foreign functions.
+
+        Code that libraries generate has the same file, "<string>": methods of dataclasses, for example. With
+        `exec` in the command nothing tells its code from the command's.
+        """
+        if file != _COMMAND or re.search(r"\b(exec|eval)\s*\(", self._command):
+            return []
+        for line in [each for each, names in wanted.items() if not all(map(self._names, names))]:
+            del wanted[line]
+        return split_lines(self._command)
+
+    def _names(self, function: str) -> bool:
+        name = function.rpartition(".")[2]
+        return name.startswith("<") or bool(
+            re.search(rf"\b(def|class)\s+{re.escape(name)}\b", self._command)
+        )
+
+
+def command_of(script: str) -> str:
+    """Return the code that ``python -c`` runs, "" where the program is something else.
+
+    Args:
+        script: what the launcher was asked to run.
+    """
+    words = sys.orig_argv
+    if script != "-c" or "-c" not in words[:-1]:
+        return ""
+    return words[words.index("-c") + 1]
+
+
+def _user_lines(frames: FrameColumns) -> dict[str, Names]:
+    """Return by user file its lines, and the names of the frames at each line."""
+    strings = frames["strings"]
+    files = array.array("I", frames["file"])
+    names, lines = array.array("I", frames["name"]), array.array("I", frames["line"])
+    user = {number for number in set(files) if is_user_file(strings[number])}
+    found: dict[str, Names] = {}
+    for kind, name, file, line in zip(frames["kind"], names, files, lines, strict=True):
+        if file in user and line and kind not in _LIBRARY_KINDS:
+            found.setdefault(strings[file], {}).setdefault(line, set()).add(strings[name])
+    return found
+
+
+def _typed(file: str) -> list[str]:
+    """Return the lines of code that was never in a file: a notebook's cell, a line at a prompt."""
+    cache: Any = getattr(sys.modules.get("linecache"), "cache", None)
+    entry = cache.get(file) if isinstance(cache, dict) else None
+    # Entries of files, including deleted files, carry a modification time.
+    if not isinstance(entry, tuple) or len(entry) != _TYPED_FIELDS or entry[1] is not None:
+        return []
+    lines: Any = entry[2]
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        return []
+    return split_lines("".join(lines))
