@@ -2,7 +2,7 @@
 
 Each name becomes a token, the same one in every profile, so that anonymised profiles can be compared. Names
 of functions, modules, operators, kernels and ranges stay, and so do paths within installed packages.
-Source text is left out. Invariant: a section that cannot be searched for names is left out, and a note says so.
+Invariant: source text and sections that cannot be searched for names are left out, and a note says so.
 """
 
 from __future__ import annotations

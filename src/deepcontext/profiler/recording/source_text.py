@@ -66,18 +66,27 @@ class SourceText:
         self._kept: dict[str, str] = {}
         self._kept_bytes = 0
         self._refused: dict[str, str] = {}
+        # Snapshots of a program that is past its set-up have the same lines.
+        self._told_of: dict[str, Names] = {}
+        self._told = Texts({})
 
     def of(self, frames: FrameColumns) -> Texts:
         """Return the text around the lines of some frames."""
+        lines_of = _user_lines(frames)
+        if lines_of == self._told_of:
+            return self._told
         found: dict[str, FileText] = {}
-        for file, wanted in _user_lines(frames).items():
+        for file, wanted in lines_of.items():
             lines = self._lines(file, wanted)
             text = source_text.around(lines, wanted)
             if text.lines:
                 found[file] = text
         kept = source_text.bounded(found)
         sections = {source_text.SECTION: source_text.encode(kept)} if kept else {}
-        return Texts(sections, self._notes(len(found) - len(kept)))
+        texts = Texts(sections, self._notes(len(found) - len(kept)))
+        if lines_of.keys() <= self._kept.keys() | self._refused.keys():
+            self._told_of, self._told = lines_of, texts
+        return texts
 
     def _notes(self, left_out: int) -> tuple[str, ...]:
         notes = []
