@@ -59,6 +59,15 @@ def test_the_costliest_line_has_its_source(
     assert document["program"]["peak memory"].endswith("MiB")
 
 
+def test_a_deleted_program_has_its_source(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "plain.py").unlink()
+    assert app.main(["explain", "--json", "plain.dcprof"]) == 0
+    first = json.loads(capsys.readouterr().out)["lines"][0]
+    assert "    8 slow(3_000_000)" in first["source"]
+    assert app.main(["report", "plain.dcprof"]) == 0
+    assert "return sum(number * number" in capsys.readouterr().out
+
+
 def test_arguments_are_included_on_request_only(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,9 @@ from mcp import Client, StdioServerParameters
 
 from deepcontext.analyzers import Finding, Severity, encode_section, run_analyzers
 from deepcontext.analyzers.finding import SECTION
+from deepcontext.profiler.format import source_text
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.source_text import FileText
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli import app
@@ -153,3 +155,15 @@ def test_without_the_package_the_error_names_it(
     monkeypatch.delitem(sys.modules, "deepcontext.ui.mcp.server", raising=False)
     assert app.main(["mcp"]) == 4
     assert 'pip install "deepcontext-profiler[mcp]"' in capsys.readouterr().err
+
+
+def test_lines_of_a_deleted_file_have_the_text_of_the_profile(folder: Path) -> None:
+    path = folder / "train.py"
+    lines = dict(enumerate(SOURCE.splitlines(), 1))
+    path.unlink()
+    profile = Profile.load(folder / "before.dcprof")
+    held = source_text.encode({str(path): FileText(len(lines), {5: lines[5]})})
+    profile.with_section(source_text.SECTION, held).save(folder / "held.dcprof")
+    answers = Answers(Profile.load, lambda file: [Profile.load(file)])
+    (row,) = answers.source(str(folder / "held.dcprof"), "train.py", 5, 5, None)["rows"]
+    assert row["text"] == "x = x.sort()"

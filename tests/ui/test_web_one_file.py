@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from deepcontext.profiler.format import source_text
+from deepcontext.profiler.format.source_text import FileText
 from deepcontext.profiler.model.job.fold import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.web.app import ViewSettings, create_app
 from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from deepcontext.ui.web.source_choice import IN_PART
 from deepcontext.ui.web.static_files import STATIC
 from tests.synthetic import random_profile
 
@@ -86,6 +89,31 @@ def test_without_source_no_source_text_is_in_the_page(training_folder: Path) -> 
     files = found["text"].values()
     assert files
     assert all(each["parts"] == [] and "--no-source" in each["note"] for each in files)
+
+
+def with_text(folder: Path) -> Profile:
+    """Return the profile of train.py with text of its line 7, and delete the file."""
+    script = folder / "train.py"
+    lines = script.read_text(encoding="utf-8").splitlines()
+    script.unlink()
+    held = {str(script): FileText(len(lines), {7: lines[6]})}
+    profile = Profile.load(folder / "train.dcprof")
+    return profile.with_section(source_text.SECTION, source_text.encode(held))
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_text_that_the_profile_holds_is_source_text(
+    training_folder: Path, *, is_wanted: bool
+) -> None:
+    opened = OpenProfile.of_memory(with_text(training_folder), "train")
+    found = header(make_page(OpenProfiles([opened], source_text=is_wanted)))
+    assert ("mse_loss(net(inputs)" in json.dumps(found)) is is_wanted
+    assert source_text.SECTION not in found["section"]
+    if is_wanted:
+        (text,) = (each for path, each in found["text"].items() if path.endswith("train.py"))
+        assert [(part["first"], len(part["lines"])) for part in text["parts"]] == [(7, 1)]
+        assert "which holds it: the file cannot be read on this machine" in text["note"]
+        assert IN_PART not in text["note"]
 
 
 def test_the_same_profile_gives_the_same_page(training_folder: Path) -> None:

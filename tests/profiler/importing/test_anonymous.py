@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from deepcontext.profiler.format import source_text
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.source_text import FileText
 from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.importing.opening import load
 from deepcontext.profiler.model.anonymous import anonymised, path, token
@@ -67,6 +69,7 @@ def profile(folder: Path) -> Profile:
         "holders": json.dumps({FILE: [{"file": "acme/tools.py", "line": 3}]}).encode(),
         "later": zlib.compress(json.dumps({"ranks": [{"hostname": "node17"}]}).encode()),
         "strange": b"\x00wandb-secret",
+        "source_text": source_text.encode({FILE: FileText(1, {1: "key = 'hunter2'"})}),
     }
     return dataclasses.replace(found, run=run, trust=trust, sections=sections)
 
@@ -100,6 +103,8 @@ def test_nothing_private_is_left_in_the_file(tmp_path: Path) -> None:
     result = anonymised(original)
     check(result.to_bytes())
     assert any("strange" in note for note in result.trust.notes)
+    assert source_text.SECTION not in result.sections
+    assert any("source_text" in note for note in result.trust.notes)
 
 
 def test_views_show_the_same_of_it(tmp_path: Path) -> None:

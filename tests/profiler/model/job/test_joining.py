@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcontext.errors import ProfileDataError, UserError
+from deepcontext.profiler.format import source_text
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.format.source_text import FileText
 from deepcontext.profiler.model.job import sections
 from deepcontext.profiler.model.job.artifact import profile_of, read_part
 from deepcontext.profiler.model.job.columns import decode
@@ -22,6 +24,7 @@ from deepcontext.profiler.model.job.joining import join
 from deepcontext.profiler.model.job.part import part_of
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.source import held_text
 from tests.profiler.model.job.conftest import FRAMES, METRICS, PEAK, Made, made_ranks
 
 if TYPE_CHECKING:
@@ -31,7 +34,13 @@ if TYPE_CHECKING:
 
 
 def _part(made: Made) -> Part:
-    return part_of(made.profile(), made.rank, name=f"rank{made.rank}")
+    # The source text of each rank differs, and one file has frames in no profile.
+    files = {
+        FRAMES[2].file: FileText(9, {3: f"main({made.rank % 2})", 5 + made.rank % 4: "pass"}),
+        f"/rank{made.rank}/other.py": FileText(1, {1: "pass"}),
+    }
+    profile = made.profile().with_section(source_text.SECTION, source_text.encode(files))
+    return part_of(profile, made.rank, name=f"rank{made.rank}")
 
 
 def _paths(profile: Profile) -> dict[Path, int]:
@@ -165,6 +174,13 @@ def test_the_spread_of_single_calls_is_that_of_all_ranks() -> None:
     assert (row["count"], row["total"]) == (len(every), sum(every))
     assert (row["minimum"], row["maximum"]) == (5, 100)
     assert math.isclose(row["m2"], len(every) * np.var(every))
+
+
+def test_the_source_text_of_a_job_is_that_of_all_ranks() -> None:
+    made = [Made(rank, ((0, 0, 0),), ({}, {}, {})) for rank in range(3)]
+    without = part_of(made[2].profile(), 2)
+    job = profile_of(join([_part(made[0]), without, _part(made[1])]))
+    assert held_text(job) == {FRAMES[2].file: FileText(9, {3: "main(0)", 5: "pass", 6: "pass"})}
 
 
 def test_run_and_trust_are_of_the_whole_job() -> None:
