@@ -77,14 +77,15 @@ class SourceText:
             return self._told
         found: dict[str, FileText] = {}
         for file, wanted in lines_of.items():
-            lines = self._lines(file, wanted)
-            text = source_text.around(lines, wanted)
+            is_command = file == _COMMAND
+            surely = (n for n, names in wanted.items() if not is_command or self._has(names))
+            text = source_text.around(self._lines(file), surely)
             if text.lines:
                 found[file] = text
         kept = source_text.bounded(found)
         sections = {source_text.SECTION: source_text.encode(kept)} if kept else {}
         texts = Texts(sections, self._notes(len(found) - len(kept)))
-        if lines_of.keys() <= self._kept.keys() | self._refused.keys():
+        if lines_of.keys() <= self._kept.keys() | self._refused.keys() | {_COMMAND}:
             self._told_of, self._told = lines_of, texts
         return texts
 
@@ -104,7 +105,7 @@ class SourceText:
             notes.append(f"no source text of {name}{others}: {reason}")
         return tuple(notes)
 
-    def _lines(self, file: str, wanted: Names) -> list[str]:
+    def _lines(self, file: str) -> list[str]:
         """Return the lines of a file, none if they are not known."""
         if file not in self._kept and file not in self._refused:
             try:
@@ -115,7 +116,7 @@ class SourceText:
                 self._refused[file] = f"{type(error).__name__}: {error}"
             else:
                 if text is None:  # it may be typed later
-                    return _typed(file) or self._of_command(file, wanted)
+                    return _typed(file) or (self._command_lines() if file == _COMMAND else [])
                 self._keep(file, text)
         return split_lines(self._kept.get(file, ""))
 
@@ -148,22 +149,21 @@ class SourceText:
             raise _NoTextError(f"it has more than {MOST_FILE_BYTES >> 20} MiB")
         return source_text.decoded(content) or ""
 
-    def _of_command(self, file: str, wanted: Names) -> list[str]:
-        """Return the code of ``python -c``, without lines of which frames have foreign functions.
+    def _command_lines(self) -> list[str]:
+        """Return the code of ``python -c``; with `exec` in it, nothing tells the code of both apart."""
+        is_mixed = re.search(r"\b(exec|eval)\s*\(", self._command)
+        return [] if is_mixed else split_lines(self._command)
 
-        Code that libraries generate has the same file, "<string>": methods of dataclasses, for example. With
-        `exec` in the command nothing tells its code from the command's.
+    def _has(self, functions: set[str]) -> bool:
+        """Return whether the command defines all functions that have frames at a line.
+
+        Code that libraries generate has the same file, "<string>": methods of dataclasses, for example.
         """
-        if file != _COMMAND or re.search(r"\b(exec|eval)\s*\(", self._command):
-            return []
-        for line in [each for each, names in wanted.items() if not all(map(self._names, names))]:
-            del wanted[line]
-        return split_lines(self._command)
-
-    def _names(self, function: str) -> bool:
-        name = function.rpartition(".")[2]
-        return name.startswith("<") or bool(
-            re.search(rf"\b(def|class)\s+{re.escape(name)}\b", self._command)
+        names = {function.rpartition(".")[2] for function in functions}
+        return all(
+            name.startswith("<")
+            or re.search(rf"\b(def|class)\s+{re.escape(name)}\b", self._command)
+            for name in names
         )
 
 
