@@ -38,7 +38,7 @@ def add_anonymise_option(parser: Parser) -> None:
         "--anonymise",
         action="store_true",
         help="write tokens for the program's own folders and files, and for users, hosts, jobs and "
-        "command lines; names of functions, modules and ranges stay",
+        "command lines, and leave source text out; names of functions, modules and ranges stay",
     )
 
 
