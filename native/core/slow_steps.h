@@ -46,8 +46,8 @@ public:
   };
   const Facts &facts() const { return facts_; }
 
-  /// The main thread worked for these ticks while the steps after `first` ended, up to `last`: that is
-  /// the work of the longest one of them, if it is slow. Both as in `Seen`.
+  /// The main thread worked for these ticks while the steps after `first` ended, up to `last`: that
+  /// is the work of the longest one of them, if it is slow. Both as in `Seen`.
   void noteWork(uint32_t first, uint32_t last, uint64_t work);
 
 private:

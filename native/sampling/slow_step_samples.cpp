@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/metric_registry.h"
-#include "core/steps.h"
 #include "core/recorder.h"
+#include "core/steps.h"
 
 namespace deepcontext {
 
@@ -17,7 +17,8 @@ void SlowStepSamples::add(ContextTree *tree, Node *place, uint64_t ns) {
   work_ns_ += ns; // the part after the end makes up for what the step before has of this one
   if (seen.steps != seen_.steps) {
     if (seen.slow != seen_.slow && seen.slow != 0) {
-      double work = static_cast<double>(work_ns_) / RecorderRegistry::instance().clock().nsPerTick();
+      double work =
+          static_cast<double>(work_ns_) / RecorderRegistry::instance().clock().nsPerTick();
       Steps::instance().noteWorkOfSlowStep(seen_.steps, seen.steps, static_cast<uint64_t>(work));
       for (size_t i = 0; i < used_; ++i) {
         tree->addTo(sums_[i].place, metric_, sums_[i].ns);

@@ -27,7 +27,7 @@ private:
 
   uint16_t metric_;
   SlowSteps::Seen seen_;
-  uint64_t work_ns_ = 0; // since then
+  uint64_t work_ns_ = 0;        // since then
   std::array<Sum, 256> sums_{}; // more places of one step are left out
   size_t used_ = 0;
 };
