@@ -15,6 +15,7 @@ from tests.integration.jax.conftest import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     Recorded = Callable[[str], Recording]
 
@@ -99,3 +100,22 @@ def test_with_every_name_nothing_is_degraded(recorded: Recorded) -> None:
     recording = recorded("none")
     assert (recording.collector.status, recording.collector.reason) == ("ran", "")
     assert recording.launches("step") == 30
+
+
+def test_functions_that_the_garbage_collector_hides_are_said_to_be_missing(tmp_path: Path) -> None:
+    program = """
+import gc
+import deepcontext, jax, jax.numpy as jnp
+
+step = jax.jit(lambda x: jnp.tanh(x @ x))
+x = step(jnp.ones((8, 8)))
+gc.freeze()
+deepcontext.start("out.dcprof")
+for _ in range(20):
+    x = step(x)
+deepcontext.stop()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    profile = Profile.load(tmp_path / "out.dcprof")
+    (jax,) = (each for each in profile.trust.collectors if each.name == "jax")
+    assert "gc.freeze()" in jax.reason

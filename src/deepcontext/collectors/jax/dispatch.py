@@ -7,6 +7,7 @@ found once, new objects come from jax's factory. Without a factory, calls are ob
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,17 @@ class DispatchHook:
         self._replacements: list[tuple[Found, object]] = []
         self._fallback: _MonitoringCalls | _PostHook | None = None
         self._type: type | None = None
+        self._has_frozen = False
+
+    @property
+    def missed(self) -> str:
+        """Which functions are not seen, and why; "" for none."""
+        if not self._has_frozen:
+            return ""
+        return (
+            "the program called gc.freeze(), which hides objects, before the profiler started: launches of "
+            "functions that were jitted until then are missing"
+        )
 
     @property
     def way(self) -> str:
@@ -43,6 +55,7 @@ class DispatchHook:
 
     def install(self) -> None:
         """Hook the jitted functions that exist and those made later."""
+        self._has_frozen = gc.get_freeze_count() > 0
         found_type = self._names.find("jit_type")
         self._type = found_type.value if found_type else _type_of_a_jitted_function()
         self._factory = self._names.find("jit_factory")

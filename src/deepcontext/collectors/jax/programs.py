@@ -185,11 +185,12 @@ class JaxPrograms:
                 f"{untimed} operations belong to programs whose compilation was not seen, beyond the first "
                 "1,000 such programs: counted, not timed"
             )
-        late = lateness(self._hook, _FIGURES)
-        if late:
-            reasons.insert(0, late)
+        missed = [
+            each for each in (lateness(self._hook, _FIGURES), self._parts.dispatch.missed) if each
+        ]
+        reasons = [*missed, *reasons]
         status = Status.DEGRADED if reasons else Status.RAN
-        return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
+        return Outcome(status, "; ".join(reasons), details, notes=tuple(missed))
 
     def sections(self) -> Mapping[str, bytes]:
         """Return programs, compilations, sampling and times of single collectives as JSON."""
