@@ -80,6 +80,27 @@ def test_lines_of_one_function_are_one_cause(make_profile: MakeProfile) -> None:
     assert finding.title.endswith("at data.py:7 (tokenize) and data.py:8")
 
 
+def test_a_function_whose_time_many_lines_share_is_named_instead_of_its_first_line(
+    make_profile: MakeProfile,
+) -> None:
+    made = f"{LOADER}/dataloader.py"
+    frames = [
+        ROOT,
+        THREAD,
+        Frame(FrameKind.PYTHON, "main", "train.py", 50),
+        Frame(FrameKind.SCOPE, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+        Frame(FrameKind.PYTHON, "_SingleProcessDataLoaderIter._next_data", made, 1),
+        *(Frame(FrameKind.PYTHON, "Texts.__getitem__", "data.py", line) for line in range(20, 25)),
+    ]
+    run = RunInfo(pid=1, wall_ns=4 * SECOND_NS, cpu_count=2, cpu_user_ns=4 * SECOND_NS)
+    host = {3: 3 * SECOND_NS}
+    loop = make_profile([-1, 0, 1, 2, 3, *[4] * 5], frames, host_time_ns=host, run=run)
+    values = {5: 1.2, 6: 0.5, 7: 0.5, 8: 0.4, 9: 0.4}
+    loop = _sampled(loop, {node: int(value * SECOND_NS) for node, value in values.items()})
+    (finding,) = run_analyzers(loop, only=["data_loading"])
+    assert finding.title.endswith("100% of it in Texts.__getitem__, most at data.py:20")
+
+
 def test_a_worker_that_mostly_idles_is_no_finding(make_profile: MakeProfile) -> None:
     assert not run_analyzers(_worker(make_profile, {4: 2.0, 7: 0.5}), only=["data_loading"])
 

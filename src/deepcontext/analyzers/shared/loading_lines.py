@@ -33,6 +33,8 @@ _LEAST_SHARE: Final = 0.3
 _LEAST_NS: Final = 100_000_000
 # Of the function's time: a loop and its body, or a chain of calls, are one cause.
 _LEAST_OF_FUNCTION: Final = 0.25
+# Of the function's time: with less at the lines that are named, the text says whose time it is.
+_MOST_OF_FUNCTION: Final = 0.8
 # Of a worker's processor time: a worker that makes batches all the time may hold up the loop.
 _LEAST_BUSY: Final = 0.5
 
@@ -48,6 +50,7 @@ class LoadingLine:
         value: time in the function and in the libraries that it calls, ns.
         share: the same as a share of the time in which batches are made, 0 to 1.
         making_ns: all of that time.
+        named: part of `value` at the lines that `places` names, 0 to 1.
     """
 
     frame: Frame
@@ -56,6 +59,7 @@ class LoadingLine:
     value: int
     share: float
     making_ns: int
+    named: float
 
 
 def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine | None:
@@ -89,17 +93,23 @@ def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine |
         value,
         value / whole,
         whole,
+        sum(_named(lines).values()) / value,
     )
+
+
+def _named(lines: Counter[Frame]) -> dict[Frame, int]:
+    """Return the costliest line of a function, and its others with much of the function's time."""
+    first, *others = lines.most_common()
+    least = _LEAST_OF_FUNCTION * lines.total()
+    return dict([first, *(each for each in others if each[1] >= least)])
 
 
 def places_of(profile: Profile, lines: Counter[Frame]) -> str:
     """Return ``data.py:12 (tokenize) and data.py:13`` for the lines of one function."""
-    (first, _), *others = lines.most_common()
+    first, *others = _named(lines)
     text = source_locations.location_text(profile, first)
     place = text.rpartition(" (")[0].rpartition(":")[0]
-    more = sorted(
-        frame.line for frame, value in others if value >= _LEAST_OF_FUNCTION * lines.total()
-    )
+    more = sorted(frame.line for frame in others)
     return " and ".join([text, *(f"{place}:{line}" for line in more)])
 
 
@@ -121,8 +131,12 @@ def making_of_worker(profile: Profile) -> LoadingLine | None:
 
 
 def text(line: LoadingLine) -> str:
-    """Return ``83% of it at data.py:12 (tokenize)``."""
-    return f"{line.share:.0%} of it at {line.places}"
+    """Return ``83% of it at data.py:12 (tokenize)``; of many lines ``in tokenize, most at data.py:12``."""
+    if line.named >= _MOST_OF_FUNCTION:
+        return f"{line.share:.0%} of it at {line.places}"
+    place, _, function = line.places.partition(" (")
+    name, _, others = function.partition(")")
+    return f"{line.share:.0%} of it in {name}, most at {place}{others}"
 
 
 def cheaper(where: str) -> str:
