@@ -209,6 +209,13 @@ class Facts:
             (source_locations.operators(profile, names).mask() & profile.tree.below(mask)).sum()
         )
 
+    def _under(self, argument: str) -> int:
+        """How many operators of a class a function of a library calls: ``class in name``."""
+        classes, name = argument.split(" in ")
+        profile = self._places.profile
+        frames = source_locations.nodes_named(profile, FrameKind.PYTHON, {name})
+        return int(profile.tree.below(frames.mask())[self.nodes(classes)].sum())
+
     def _largest(self, classes: str) -> int:
         return int(self._places.largest(backward=False)[self.nodes(classes)].max(initial=0))
 
