@@ -16,7 +16,9 @@ void SlowStepSamples::add(ContextTree *tree, Node *place, uint64_t ns) {
   SlowSteps::Seen seen = Steps::instance().slowStepsSeen();
   work_ns_ += ns; // the part after the end makes up for what the step before has of this one
   if (seen.steps != seen_.steps) {
-    if (seen.slow != seen_.slow && seen.slow != 0) {
+    // The sums are of the first step that has ended since: the slow one may be a later one.
+    bool is_judged = seen_.steps + 1 >= SlowSteps::kFewest;
+    if (is_judged && seen.slow != seen_.slow && seen.slow != 0) {
       double work =
           static_cast<double>(work_ns_) / RecorderRegistry::instance().clock().nsPerTick();
       Steps::instance().noteWorkOfSlowStep(seen_.steps, seen.steps, static_cast<uint64_t>(work));

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from deepcontext.analyzers import run_analyzers
+from deepcontext.profiler.format.metric import SLOW_STEP_TIME_NS
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.occasions import OccasionKind
@@ -165,3 +167,56 @@ def test_steps_that_are_slow_at_random_have_no_period() -> None:
         slow = [SlowStep(int(each), 0, int(generator.integers(10, 99))) for each in numbers]
         found += _period(slow, 0)[0] > 0
     assert found <= 1
+
+
+QUEUES = """\
+import jax
+import jax.numpy as jnp
+
+
+@jax.jit
+def train_step(weights):
+    for _ in range(4):
+        weights = jnp.tanh(weights @ weights / 40)
+    return weights, weights.sum()
+
+
+weights, total = train_step(jnp.ones((700, 700)))
+total.block_until_ready()
+for step in range(1, 161):
+    weights, total = train_step(weights)
+    if step % 40 == 0:
+        print(float(total))
+"""
+
+
+def test_a_wait_for_the_work_that_other_steps_queued_is_no_slow_step(tmp_path: Path) -> None:
+    """Steps that only queue work are short, and the step that reads a result waits for all of them."""
+    (tmp_path / "train.py").write_text(QUEUES, encoding="utf-8")
+    words = ["profile", "-q", "-o", "run.dcprof", "train.py"]
+    subprocess.run([sys.executable, "-m", "deepcontext", *words], cwd=tmp_path, check=True)
+    found = slow_steps(Profile.load(tmp_path / "run.dcprof"))
+    assert found is None or found.lines == ()
+
+
+SETS_UP = """\
+import time
+
+import deepcontext
+
+time.sleep(0.4)
+for step in range(400):
+    if step == 200:
+        time.sleep(0.002)
+    deepcontext.step()
+time.sleep(0.1)
+"""
+
+
+def test_the_setup_is_in_no_slow_step_that_ends_before_the_next_sample(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SETS_UP, encoding="utf-8")
+    words = ["profile", "-q", "-o", "run.dcprof", "train.py"]
+    subprocess.run([sys.executable, "-m", "deepcontext", *words], cwd=tmp_path, check=True)
+    profile = Profile.load(tmp_path / "run.dcprof")
+    assert profile.run.steps == 400
+    assert exclusive_or_zeros(profile, SLOW_STEP_TIME_NS.name).sum() < 100_000_000

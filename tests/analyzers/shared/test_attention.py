@@ -37,8 +37,8 @@ def test_who_multiplies_decides_what_to_change(
         caller,
         *(Frame(FrameKind.OPERATOR, name) for name in operators),
     ]
-    host = dict.fromkeys((4, 5, 6), 10_000_000)
-    calls: dict[int, Sequence[int]] = dict.fromkeys((4, 5, 6), [1_000_000] * 10)
+    host: dict[int, int] = dict.fromkeys(range(4, 7), 10_000_000)
+    calls: dict[int, Sequence[int]] = dict.fromkeys(range(4, 7), [1_000_000] * 10)
     profile = make_profile([-1, 0, 1, 2, 3, 3, 3], frames, host_time_ns=host, call_samples_ns=calls)
     (finding,) = run_analyzers(profile, only=["kernel_fusion"])
     assert finding.title.startswith(title)

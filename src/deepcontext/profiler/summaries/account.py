@@ -244,6 +244,20 @@ def _account(profile: Profile) -> Account:
     )
 
 
+def waits_for_device(profile: Profile) -> Ints:
+    """Return the time in which main threads waited for a device, by node, ns, shape (nodes,)."""
+    division = _divide(profile, time_between_operators.on_main_threads(profile))
+    waits = np.zeros(len(profile.tree), np.int64)
+    if Cause.DEVICE in division.values:
+        waits[division.nodes] = division.values[Cause.DEVICE]
+    return waits
+
+
+def in_programs(profile: Profile) -> Mask:
+    """Return the nodes in calls of JAX's compiled programs, shape (nodes,)."""
+    return _below(profile, lambda name: name.startswith(_PROGRAMS))
+
+
 class _Division:
     """Exclusive time of some nodes, moved part by part to its causes.
 
@@ -304,9 +318,7 @@ def _divide(profile: Profile, within: Mask) -> _Division:
     peers = _below(profile, lambda name: name in _PEER_WAITS or name.startswith(_COLLECTIVE))
     division.where(Cause.COLLECTIVES, peers)
     division.where(Cause.COLLECTIVES, _at_innermost(profile, "", _DISTRIBUTED), ("waiting",))
-    division.where(
-        Cause.PROGRAMS, _below(profile, lambda name: name.startswith(_PROGRAMS)), ("operators",)
-    )
+    division.where(Cause.PROGRAMS, in_programs(profile), ("operators",))
     for phase, cause in _OF_PHASE.items():
         division.where(cause, tree.phase == phase, ("operators",))
     division.where(Cause.OPERATORS, everywhere, ("operators",))

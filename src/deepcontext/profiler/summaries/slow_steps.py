@@ -19,7 +19,7 @@ from deepcontext.profiler.format.metric import SAMPLED_READY_TIME_NS, SLOW_STEP_
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.windows import WindowKind
-from deepcontext.profiler.summaries.account import Cause, account
+from deepcontext.profiler.summaries.account import Cause, account, in_programs, waits_for_device
 from deepcontext.profiler.summaries.basis import Part, basis_of
 from deepcontext.profiler.summaries.lines import UserLines
 from deepcontext.profiler.summaries.setup_time import compiling, importing
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.step_history import SlowStep
 
     Floats = npt.NDArray[np.float64]
+    Ints = npt.NDArray[np.int64]
 
 # A slow step takes so many times the median: `SlowSteps::kFactor` of the native core.
 _SLOW: Final = 1.5
@@ -44,6 +45,8 @@ _LONGER: Final = 3.0
 _NEARLY: Final = 0.8
 # Lines with more than their steps have it from steps that compile, or do what others do not.
 _MOST_OF_STEPS: Final = 1.5
+# Steps whose wait for the device has less than this part of a slow step's only queue work for it.
+_OF_WAIT: Final = 0.02
 # A period: so many steps have it at least, which is this part of the slowest ones, and would be chance in
 # less than one of so many programs.
 _FEWEST: Final = 4
@@ -147,11 +150,13 @@ def _slow_steps(profile: Profile) -> SlowSteps | None:
     if not count or 2 * count > basis.steps:
         return None
     lines = UserLines.of(basis.profile)
-    here = lines.sums(exclusive_or_zeros(basis.profile, SLOW_STEP_TIME_NS.name))
+    slow_ns = exclusive_or_zeros(basis.profile, SLOW_STEP_TIME_NS.name)
+    here = lines.sums(slow_ns)
     elsewhere = _per_line(basis.profile, lines)
     others = max(basis.steps - count, 1)
     typical = np.maximum(elsewhere - here, 0) / others
     excess = here - count * typical
+    excess -= lines.sums(_waits_for_queued_work(basis.profile, slow_ns, count, others))
     typical_ns = history.quantile(0.5)
     usual_ns = int(
         typical_ns * without_waits(basis.profile) / max(account(basis.profile).whole_ns, 1)
@@ -175,6 +180,26 @@ def without_waits(profile: Profile) -> int:
     """Return the elapsed time in which the main thread did not wait for a processor, in ns."""
     found = account(profile)
     return found.whole_ns - found.of(Cause.PROCESSOR)
+
+
+def _waits_for_queued_work(profile: Profile, slow_ns: Ints, count: int, others: int) -> Ints:
+    """Return the part of `slow_ns` that waits for work of other steps, by node, shape (nodes,).
+
+    Steps that only queue work for a device are short, and the step that reads a result waits for the
+    work of all; so does a call of a compiled program where too much is queued. Where other steps wait for
+    the device, too, a longer wait is the step's own.
+
+    Args:
+        profile: the steady state.
+        slow_ns: time in slow steps by node, shape (nodes,).
+        count: number of slow steps.
+        others: number of the other steps.
+    """
+    waits = waits_for_device(profile)
+    slow = np.minimum(slow_ns, waits)
+    is_queued = (waits - slow).sum() / others < _OF_WAIT * slow.sum() / count
+    waited = np.where(in_programs(profile), slow_ns, slow)
+    return waited if is_queued else np.zeros_like(slow)
 
 
 def _excess_of(slow: Sequence[SlowStep], count: int, typical_ns: int) -> int:
