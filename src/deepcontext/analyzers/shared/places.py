@@ -210,8 +210,8 @@ class Facts:
         )
 
     def _under(self, argument: str) -> int:
-        """How many operators of a class a function of a library calls: ``class in name``."""
-        classes, name = argument.split(" in ")
+        """How many operators of a class a function of a library calls: ``class in name()``."""
+        classes, name = argument.removesuffix("()").split(" in ")
         profile = self._places.profile
         frames = source_locations.nodes_named(profile, FrameKind.PYTHON, {name})
         return int(profile.tree.below(frames.mask())[self.nodes(classes)].sum())
