@@ -7,7 +7,9 @@ the samples of running threads. Reads metrics, formats nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,11 +24,14 @@ from deepcontext.profiler.summaries.lines import UserLines
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
     Ints = npt.NDArray[np.int64]
 
 _CPU: Final = SAMPLED_CPU_TIME_NS.name
+# An address in a file, and a mangled name of Rust.
+_UNKNOWN: Final = re.compile(r"(?P<file>[^/]+)\+0x[0-9a-f]+|_R(?P<rust>[A-Z]\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Callee:
     """A native function that one line runs.
 
     Attributes:
-        name: of the function, as Python calls it where that is known.
+        name: of the function, as Python calls it where that is known; of its library where it has none.
         time_ns: sampled time on processors, of all threads.
         nodes: the nodes with this time, the costliest first.
     """
@@ -61,21 +66,35 @@ def callee_of_node(profile: Profile) -> Ints:
     return np.where(is_native, outermost, NO_NODE)
 
 
+def name_of(frame: Frame) -> str:
+    """Return the name of a native function, or ``code of writers`` where it has none that says more.
+
+    An address says nothing to a reader, and the addresses of a library are one callee.
+    """
+    unknown = _UNKNOWN.fullmatch(frame.name)
+    if unknown is None:
+        return frame.name
+    before, _, path = (frame.file or unknown["file"] or "").rpartition("/site-packages/")
+    *packages, library = PurePath(path).parts or ("",)
+    module = [*packages, library.partition(".")[0]] if before else [library.partition(".")[0]]
+    return f"code of {'.'.join(module)}" if library else frame.name
+
+
 def _callees(profile: Profile) -> dict[int, tuple[Callee, ...]]:
     spent = exclusive_or_zeros(profile, _CPU)
     outermost, line = callee_of_node(profile), UserLines.of(profile).of_node
     nodes = np.flatnonzero((spent > 0) & (outermost != NO_NODE) & (line != NO_GROUP))
     if not len(nodes):
         return {}
-    frames = profile.frames
-    name = frames.name[profile.tree.frame[outermost[nodes]]]
+    frames, of_node = np.unique(profile.tree.frame[outermost[nodes]], return_inverse=True)
+    names = [name_of(profile.frames[each]) for each in frames.tolist()]
+    unique = list(dict.fromkeys(names))
+    name = np.array([unique.index(each) for each in names], np.int64)[of_node]
     groups = Groups.of(line[nodes], name, largest=spent[nodes])
     found: dict[int, list[Callee]] = {}
     for number, text, members in zip(*groups.keys, groups, strict=True):
         of_callee = nodes[members]
-        callee = Callee(
-            frames.strings[int(text)], int(spent[of_callee].sum()), tuple(of_callee.tolist())
-        )
+        callee = Callee(unique[int(text)], int(spent[of_callee].sum()), tuple(of_callee.tolist()))
         found.setdefault(int(number), []).append(callee)
     return {
         number: tuple(sorted(each, key=lambda callee: -callee.time_ns))
