@@ -10,6 +10,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
 from deepcontext.profiler.model.metric_rows import MetricRows
+from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.setup_time import SetupTime, setup_time
 
 if TYPE_CHECKING:
@@ -102,3 +103,23 @@ def test_other_threads_do_not_count(make_profile: MakeProfile) -> None:
 
 def test_without_samples_there_is_no_setup_time(make_profile: MakeProfile) -> None:
     assert setup_time(make_profile([0, 0], [ROOT, MAIN], host_time_ns={1: 5})) is None
+
+
+def test_the_call_of_a_backward_that_compiles_it_is_compiling(make_profile: MakeProfile) -> None:
+    """What happens inside an operator is its time, also what torch.compile does in the first backward."""
+    frames = [ROOT, MAIN, SCRIPT, Frame(FrameKind.OPERATOR, "CompiledFunctionBackward"), COMPILING]
+
+    def of(calls: Sequence[int], sampled: dict[int, int]) -> int:
+        parents = [0, *range(len(frames) - 1)]
+        profile = make_profile(
+            parents, frames, host_time_ns={3: sum(calls)}, call_samples_ns={3: calls}
+        )
+        profile = _sampled(profile, {2: 5, **sampled})
+        found = setup_time(profile)
+        assert found is not None
+        assert account(profile).of(Cause.COMPILING) == found.compiling_ns
+        return found.compiling_ns
+
+    assert of([900, 10, 10, 10], {4: 7}) == 890 + 7
+    assert of([900], {4: 7}) == 900 + 7
+    assert of([900], {}) == 0

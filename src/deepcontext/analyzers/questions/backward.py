@@ -21,6 +21,7 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.setup_time import compiling_in_operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +84,9 @@ def _inclusive(profile: Profile, metric: str, mask: at.Mask) -> at.Ints:
 def _not_judged(profile: Profile, backwards: Query, metric: str) -> at.Ints:
     """Return costs that are no part of an ordinary backward: first calls, backwards of backwards."""
     # Calls on a device are not timed individually.
-    column = first_calls(profile, backwards.mask() & (metric == HOST_TIME_NS.name))
+    timed = backwards.mask() & (metric == HOST_TIME_NS.name)
+    compiled = np.where(timed, compiling_in_operators(profile), 0)
+    column = np.maximum(first_calls(profile, timed), compiled)
     tree = profile.tree
     autograd = at.nodes_named(
         profile, FrameKind.OPERATOR, lambda name: _AUTOGRAD_NODE.search(name) is not None

@@ -41,7 +41,7 @@ from deepcontext.profiler.summaries.lines import UserLines
 from deepcontext.profiler.summaries.native_callees import callees
 from deepcontext.profiler.summaries.process_waits import WAITS, kinds_of_waits
 from deepcontext.profiler.summaries.roles import Role
-from deepcontext.profiler.summaries.setup_time import compiling, importing
+from deepcontext.profiler.summaries.setup_time import compiling, compiling_in_operators, importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -308,6 +308,7 @@ def _divide(profile: Profile, within: Mask) -> _Division:
         division.up_to(cause, exclusive_or_zeros(profile, metric), kinds)
 
     division.where(Cause.COMPILING, compiling(profile))
+    division.up_to(Cause.COMPILING, compiling_in_operators(profile), ("operators",))
     division.where(Cause.IMPORTING, importing(profile))
     measured(Cause.PROCESSOR, SAMPLED_READY_TIME_NS.name, "waiting")
     measured(Cause.PROCESSOR, OPERATOR_READY_TIME_NS.name, "operators")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import time_between_operators
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
     Mask = npt.NDArray[np.bool_]
+    Ints = npt.NDArray[np.int64]
 
 # Frames that collectors put above the work of compilers.
 _COMPILING: Final = frozenset({
@@ -63,16 +66,42 @@ def setup_time(profile: Profile) -> SetupTime | None:
     value = np.where(on_main, profile.exclusive(elapsed.ELAPSED_TIME_NS.name), 0)
     is_compiling = compiling(profile)
     is_importing = importing(profile) & ~is_compiling
+    inside = np.minimum(compiling_in_operators(profile), np.where(is_compiling, 0, value))
     return SetupTime(
         elapsed_ns=int(value.sum()),
         importing_ns=int(value[is_importing].sum()),
-        compiling_ns=int(value[is_compiling].sum()),
+        compiling_ns=int(value[is_compiling].sum() + inside.sum()),
     )
 
 
 def compiling(profile: Profile) -> Mask:
     """Return the nodes at or below the work of a compiler, shape (nodes,), bool."""
     return np.asarray(profile.tree.at_or_below(_named(profile, _COMPILING)))
+
+
+def compiling_in_operators(profile: Profile) -> Ints:
+    """Return how long a compiler ran inside each operator, as self time of the operator, ns, shape (nodes,).
+
+    torch.compile compiles a backward in its first call, which autograd makes: what happens inside an
+    operator is part of its time. The longest call of an operator that compiles is the one that did, and
+    takes so much more than the others.
+    """
+    tree, found = profile.tree, np.zeros(len(profile.tree), np.int64)
+    rows = profile.metrics.get(CALL_DURATION_NS.name)
+    marked = np.flatnonzero(_named(profile, _COMPILING))
+    if rows is None or not len(marked):
+        return found
+    # All windows of a run have the same nodes.
+    is_active = profile.inclusive(elapsed.ELAPSED_TIME_NS.name)[marked] > 0
+    operators = tree.nearest(profile.is_kind(FrameKind.OPERATOR))[marked[is_active]]
+    compiles = np.isin(rows.node, operators[operators != NO_NODE])
+    once = compiles & (rows.count == 1)
+    found[rows.node[once]] = rows.total[once]
+    if rows.maximum is not None:
+        often = compiles & (rows.count > 1)
+        others = (rows.total - rows.maximum) // np.maximum(rows.count.astype(np.int64) - 1, 1)
+        found[rows.node[often]] = (rows.maximum - others)[often]
+    return found
 
 
 def importing(profile: Profile) -> Mask:
