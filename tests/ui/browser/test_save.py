@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.ui.format import format_value
-from tests.ui.browser.conftest import serving
+from tests.ui.browser.conftest import WHERE, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,35 @@ def test_a_graph_is_saved_as_a_picture_of_all_its_levels(opened: Opened, tmp_pat
     texts = [text.text or "" for text in picture.findall(f"{SVG}text")]
     assert texts[0] == "whole program"
     assert len(texts) >= sum(float(box["width"]) >= 100 for box in boxes) > 1
+
+
+# Size of a picture on the clipboard, and how many colours a column of it has.
+COPIED = """async () => {
+  const [item] = await navigator.clipboard.read();
+  const image = await createImageBitmap(await item.getType("image/png"));
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(image.width / 2, 0, 1, image.height);
+  const colors = new Set();
+  for (let at = 0; at < data.length; at += 4) colors.add(data.slice(at, at + 3).join());
+  return [image.width, image.height, colors.size];
+}"""
+
+
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
+def test_a_graph_is_copied_as_an_image_of_all_its_levels(opened: Opened) -> None:
+    page = opened.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.set_viewport_size({"width": 1280, "height": 300})  # most levels are out of sight
+    opened.go("view=flame")
+    page.wait_for_selector("canvas")
+    page.click("text=Copy as image")
+    page.wait_for_selector(".spoken:has-text('picture copied')", state="attached")
+    width, height, colors = page.evaluate(COPIED)
+    levels = max(opened.ask("flame?px=1280")["nodes"]["depth"]) + 1
+    assert (width, height) == (page.evaluate("document.querySelector('canvas').width"), 20 * levels)
+    assert colors > 2
 
 
 def test_a_zoomed_graph_with_marks_in_its_names_is_a_picture_too(

@@ -2,6 +2,7 @@
 
 import type { Palette } from "../model/colors";
 import type { Layout } from "../model/layout";
+import type { Range } from "../model/range";
 import { Surface } from "./surface";
 
 export const ROW = 20;
@@ -39,6 +40,12 @@ export interface Scene {
 }
 
 export class FlamePainter extends Surface {
+  /** Paint all levels of a part of the width, as high as they are. */
+  paintAll(scene: Scene, shown: Range, width: number): void {
+    this.resize(width, ROW * (scene.layout.deepest + 1 - scene.first));
+    this.paint(scene, { ...shown, scroll: 0 });
+  }
+
   paint(scene: Scene, viewport: Viewport): number {
     this.clear(scene.palette.gap);
     const boxes = this.#visible(scene, viewport);

@@ -1,6 +1,7 @@
 // A flame graph as an SVG file: all its levels, of the part of the width that is shown.
 
-import { FlamePainter, ROW, type Scene } from "./flame_painter";
+import type { Range } from "../model/range";
+import { FlamePainter, type Scene } from "./flame_painter";
 import { FONT } from "./surface";
 
 /** Draws on no canvas: what it would draw there is collected. */
@@ -26,10 +27,13 @@ export class SvgPainter extends FlamePainter {
     });
   }
 
-  picture(scene: Scene, from: number, to: number, width: number): string {
+  override resize(width: number, height: number): void {
     this.width = width;
-    this.height = ROW * (scene.layout.deepest + 1 - scene.first);
-    this.paint(scene, { from, to, scroll: 0 });
+    this.height = height;
+  }
+
+  picture(scene: Scene, shown: Range, width: number): string {
+    this.paintAll(scene, shown, width);
     const head = `viewBox="0 0 ${width} ${this.height}" style='font:${FONT}' dominant-baseline="middle"`;
     return `<svg xmlns="http://www.w3.org/2000/svg" ${head}>${this.#parts.join("")}</svg>\n`;
   }

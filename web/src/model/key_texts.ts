@@ -14,6 +14,7 @@ export const KEY_TEXTS: Readonly<Record<string, string>> = {
   i: "Details",
   y: "Copy the link to what is shown",
   g: "Save the graph as a picture (SVG)",
+  G: "Copy the graph as a picture (PNG)",
   e: "Save the page as one file",
   d: "Light or dark",
   f: "Focus: keep this and all below it",

@@ -6,7 +6,7 @@ import { type Layout, pathTo } from "../model/layout";
 import { asTable, spoken } from "../state";
 import { nodeName } from "./node_tip";
 import { Link, shorten } from "./parts";
-import { savePicture } from "./save";
+import { copyPicture, savePicture } from "./save";
 import { isWhole } from "./windowed";
 
 const SAID_MS = 1500;
@@ -87,9 +87,14 @@ export function CopyTable() {
 export function TakeAway() {
   if (asTable.value) return <CopyTable />;
   return (
-    <Link title={titleOf("g")} onClick={savePicture}>
-      Save as SVG
-    </Link>
+    <>
+      <Link title={titleOf("G")} onClick={copyPicture}>
+        Copy as image
+      </Link>
+      <Link title={titleOf("g")} onClick={savePicture}>
+        Save as SVG
+      </Link>
+    </>
   );
 }
 

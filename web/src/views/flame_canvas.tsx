@@ -14,6 +14,8 @@ export interface FlameHandle {
   select(node: number): void;
   /** What is shown as the text of an SVG file; "" where nothing is drawn. */
   picture(): string;
+  /** All levels of what is shown, drawn on a canvas of their own. */
+  image(): HTMLCanvasElement | null;
 }
 
 export interface FlameCanvasProps {
@@ -63,6 +65,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
     zoomTo: () => {},
     select: () => {},
     picture: () => "",
+    image: () => null,
   });
   const [hover, setHover] = useState<{ node: number; x: number; top: number } | null>(null);
   const hovered = useRef(-1);
@@ -181,10 +184,16 @@ export function FlameCanvas(props: FlameCanvasProps) {
     observer.observe(box.current);
     handle.current.zoomTo = zoomTo;
     handle.current.select = select;
-    handle.current.picture = () => {
+    const plain = () => {
       const { layout, scene } = now.current;
-      const all = { ...scene, layout, selected: -1, hovered: -1, same: -1 };
-      return new SvgPainter().picture(all, goal.current.from, goal.current.to, size.current.width);
+      return { ...scene, layout, selected: -1, hovered: -1, same: -1 };
+    };
+    handle.current.picture = () =>
+      new SvgPainter().picture(plain(), goal.current, size.current.width);
+    handle.current.image = () => {
+      const image = document.createElement("canvas");
+      new FlamePainter(image).paintAll(plain(), goal.current, size.current.width);
+      return image;
     };
     now.current.handle?.(handle.current);
     return () => {

@@ -20,6 +20,7 @@ export function useGraph(layout: Layout, choose: (node: number) => void) {
       zoomTo: (node) => handle.current?.zoomTo(node),
       select: (node) => (handle.current ? handle.current.select(node) : choose(node)),
       picture: () => handle.current?.picture() ?? "",
+      image: () => handle.current?.image() ?? null,
     };
     return () => {
       graph.value = null;

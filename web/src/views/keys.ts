@@ -15,7 +15,7 @@ import {
 import { copyLink } from "./copy";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
-import { savePage, savePicture } from "./save";
+import { copyPicture, savePage, savePicture } from "./save";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
 
@@ -67,5 +67,6 @@ export const ACTIONS: Readonly<Record<string, () => void>> = {
   d: nextTheme,
   y: copyLink,
   g: savePicture,
+  G: copyPicture,
   e: savePage,
 };
