@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.model.metric_rows import MetricRows
+from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.ui.format import format_share, format_value
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
 
     OpenOn = Callable[..., Any]
 
-MS = 1_000_000
+MS = MB = 1_000_000
 BEFORE = {"aten::mm": 100 * MS, "aten::add": 50 * MS, "aten::gone": 10 * MS}
 AFTER = {"aten::add": 33 * MS, "aten::mm": 67 * MS, "aten::new": 5 * MS}
 ROWS = ".flat tbody tr"
@@ -121,9 +126,65 @@ def test_on_a_phone_a_tap_opens_a_sheet_with_the_figures_of_the_box(opened: Open
     assert bounds["y"] + bounds["height"] == pytest.approx(844, abs=1)
     assert bounds["y"] > 844 / 2
     node = max(opened.ask("find?text=Net")["nodes"], key=lambda each: each["value"])
+    assert "Net" in page.inner_text(".details h2")
     row = page.locator(".details .numbers tr.chosen").inner_text()
     assert format_value(node["value"], "ns") in row
     total = int(opened.profile.exclusive("host_time_ns").sum())
     assert format_share(node["value"] / total) in row
     page.click(".details-close")
     page.wait_for_selector(".details", state="detached")
+
+
+@pytest.mark.parametrize(
+    ("by", "metric", "name", "sides"),
+    [
+        ("module", "host_time_ns", "Net", (30 * MS, 50 * MS)),
+        ("kernel", "gpu_time_ns", "gemm", (8 * MS, 4 * MS)),
+        ("operator", "alloc_bytes", "aten::mm", (2 * MB, 9 * MB)),
+    ],
+)
+def test_modules_kernels_and_memory_are_compared_too(
+    open_on: OpenOn,
+    make_profile: Any,
+    tmp_path: Path,
+    by: str,
+    metric: str,
+    name: str,
+    sides: tuple[int, int],
+) -> None:
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.MODULE, "Net"),
+        Frame(FrameKind.OPERATOR, "aten::mm"),
+        Frame(FrameKind.KERNEL, "gemm"),
+        Frame(FrameKind.MODULE, "Head"),
+    ]
+    paths = []
+    for side, value in enumerate(sides):
+        times = {1: 30 * MS + 20 * MS * side, 4: 30 * MS}  # not everything changes alike
+        profile = make_profile([0, 0, 1, 2, 0], frames, host_time_ns=times)
+        more = {
+            key: MetricRows(
+                MetricDescriptor(key, unit, Aggregation.SUM, ""),
+                node=np.array([node], np.uint32),
+                count=np.array([1], np.uint64),
+                total=np.array([value if key == metric else 1], np.int64),
+            )
+            for key, unit, node in (("gpu_time_ns", "ns", 3), ("alloc_bytes", "bytes", 2))
+        }
+        metrics = MetricTable({**profile.metrics, **more})
+        paths.append(tmp_path / f"{side}.dcprof")
+        dataclasses.replace(profile, metrics=metrics).save(paths[-1])
+    with serving(*paths) as address, open_on(address, Profile.load(paths[0])) as opened:
+        opened.go(f"view=compare&sides=changes&metric={metric}&by={by}")
+        opened.page.wait_for_selector(f"{ROWS}:has-text('{name}')")
+        unit = "bytes" if metric.endswith("bytes") else "ns"
+        before, after = sides
+        sign = "+" if after > before else ""
+        assert cells(opened, name)[:3] == [
+            format_value(before, unit),
+            format_value(after, unit),
+            sign + format_value(after - before, unit),
+        ]
+        if by == "module":
+            assert opened.page.locator("text=machine or load?").count() == 0

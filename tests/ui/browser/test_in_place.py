@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LIBRARY = "/usr/lib/python3/site-packages/lib"
 STEP, IDLE = 20_000_000, 9_000_000
+BY_LINE = ("gpu_idle_ns", "sync_wait_ns", "sampled_cpu_time_ns")
 
 
 @pytest.fixture
@@ -49,13 +50,16 @@ def waiting(open_on: OpenOn, make_profile: Any, tmp_path: Path) -> Iterator[Open
         host_time_ns={5: STEP, 7: STEP // 4},
         run=RunInfo(cwd="/home/me", script="train.py"),
     )
-    idle = MetricRows(
-        MetricDescriptor("gpu_idle_ns", "ns", Aggregation.SUM, ""),
-        node=np.array([2, 6], np.uint32),
-        count=np.array([1, 1], np.uint64),
-        total=np.array([IDLE, 1_000_000], np.int64),
-    )
-    metrics = MetricTable({**profile.metrics, "gpu_idle_ns": idle})
+    by_line = {
+        name: MetricRows(
+            MetricDescriptor(name, "ns", Aggregation.SUM, ""),
+            node=np.array([2, 6], np.uint32),
+            count=np.array([1, 1], np.uint64),
+            total=np.array([IDLE, 1_000_000], np.int64),
+        )
+        for name in BY_LINE
+    }
+    metrics = MetricTable({**profile.metrics, **by_line})
     profile = dataclasses.replace(profile, metrics=metrics)
     path = tmp_path / "waiting.dcprof"
     profile.save(path)
@@ -81,12 +85,16 @@ def test_hidden_library_frames_open_where_they_stand(waiting: Opened) -> None:
     assert page.locator(".crumb").count() == 0
 
 
-def test_idle_time_is_shown_by_line_until_the_user_decides_otherwise(waiting: Opened) -> None:
+def test_idle_waits_and_samples_are_shown_by_line_until_the_user_decides_otherwise(
+    waiting: Opened,
+) -> None:
     page = waiting.page
     lines = page.locator(".check:has-text('lines') input")
-    assert not lines.is_checked()
-    page.select_option(".field:has-text('Measure') select", "gpu_idle_ns")
-    waiting.until("document.querySelectorAll('.check input')[1].checked")
+    for metric in BY_LINE:
+        page.select_option(".field:has-text('Measure') select", "host_time_ns")
+        waiting.until("!document.querySelectorAll('.check input')[1].checked")
+        page.select_option(".field:has-text('Measure') select", metric)
+        waiting.until("document.querySelectorAll('.check input')[1].checked")
     page.keyboard.press("v")
     page.wait_for_selector(".tree-name .clip:text-is('train:3')")
     lines.click()
@@ -121,3 +129,14 @@ def test_the_tip_leaves_the_children_of_a_box_free(opened: Opened) -> None:
         bounds = tip.bounding_box()
         assert bounds is not None
         assert bounds["y"] + bounds["height"] <= y - 9
+    # With the root at the bottom, children are above.
+    x, y = opened.box("Linear 'fc2'")
+    opened.go("view=flame&roots=bottom")
+    canvas = opened.page.locator("canvas").bounding_box()
+    assert canvas is not None
+    y = 2 * canvas["y"] + canvas["height"] - y
+    opened.page.mouse.move(x, y)
+    opened.page.wait_for_selector(".tooltip:has-text('fc2')")
+    bounds = opened.page.locator(".tooltip").bounding_box()
+    assert bounds is not None
+    assert bounds["y"] >= y + 9

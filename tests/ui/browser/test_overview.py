@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,9 +11,13 @@ from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import groups_of, verdict_text
 from deepcontext.ui.format import format_share, format_value
-from tests.ui.browser.conftest import WHERE
+from tests.ui.browser.conftest import WHERE, serving
+from tests.ui.test_web_time_line import in_windows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from tests.ui.browser.conftest import Opened
 
 
@@ -52,3 +56,18 @@ def test_parts_of_the_overview_lead_on(opened: Opened) -> None:
     opened.page.go_back()
     opened.page.click("text=How far to trust these figures")
     opened.page.wait_for_selector("main[aria-label='trust']")
+
+
+def test_what_happens_once_is_apart_from_the_steady_state(
+    open_on: Callable[..., Any], make_profile: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.dcprof"
+    profile = in_windows(make_profile)
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.go("view=overview")
+        opened.page.wait_for_selector("text=Steady state: 16 steps of 100 ms from step 3 on")
+        # The first two steps, 90 and 5 ms on this line, are set-up and in no mean.
+        assert "Set-up: 200 ms before step 3: train.py:3 95.0 ms" in opened.text("main")
+        lines = opened.page.locator(".overview-lines tr").all_inner_texts()
+        assert [line.split()[:2] for line in lines] == [["1.50", "ms"]]

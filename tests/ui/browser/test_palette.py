@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deepcontext.profiler.summaries.lines import by_line
-from tests.ui.browser.conftest import WHERE
+from tests.ui.browser.conftest import WHERE, serving
+from tests.ui.conftest import gpu_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from tests.ui.browser.conftest import Opened
 
 METRIC = "host_time_ns"
+NAME = "softmax_forward"  # of the kernel, in short
 CHOSEN = ".palette [aria-selected=true]"
 
 
@@ -39,15 +45,30 @@ def test_letters_of_a_name_lead_to_it(opened: Opened) -> None:
     opened.page.wait_for_selector(f"tr.wanted[data-line='{line.line}']")
 
 
-def test_measures_settings_and_findings_are_listed_too(opened: Opened) -> None:
+def test_measures_and_settings_are_listed_too(opened: Opened) -> None:
     choose(opened, "memalloc", "memory allocated")
     opened.until("location.hash.includes('metric=alloc_bytes')")
     choose(opened, "hidlib", "Hide or show library functions")
     opened.until("location.hash.includes('library=1')")
-    findings = opened.page.evaluate("fetch('api/findings').then((given) => given.json())")
-    for finding in findings["findings"][:1]:
-        choose(opened, finding["title"].replace("'", "")[:20], finding["title"].split("'")[0][:20])
-        opened.page.wait_for_selector("main[aria-label='flame']")
+
+
+def test_kernels_and_findings_are_listed_too(
+    open_on: Callable[..., Any], make_profile: Any, tmp_path: Path
+) -> None:
+    profile = gpu_profile(make_profile, with_operator=True)
+    node = len(profile.tree.parent) - 1
+    finding = {"id": "slow", "title": "One kernel dominates", "nodes": [node]}
+    profile = profile.with_section("findings", json.dumps([finding]).encode())
+    path = tmp_path / "gpu.dcprof"
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.go("view=overview&metric=gpu_time_ns")
+        choose(opened, "onekerdom", "One kernel dominates")
+        opened.page.wait_for_selector("main[aria-label='flame'] canvas")
+        opened.page.wait_for_selector(f".details h2:has-text('{NAME}')")
+        choose(opened, NAME, NAME)
+        opened.page.wait_for_selector("main[aria-label='sandwich']")
+        opened.page.wait_for_selector(f".details h2:has-text('{NAME}')")
 
 
 def test_arrow_keys_choose_and_escape_closes_the_list(opened: Opened) -> None:

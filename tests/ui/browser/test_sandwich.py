@@ -13,6 +13,7 @@ from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.ui.format import format_count, format_value
 from tests.ui.browser.conftest import serving
+from tests.ui.browser.test_surfaces import box
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,3 +120,9 @@ def test_forward_and_backward_of_a_function_are_named(opened: Opened) -> None:
     for each in answer["phases"]:
         assert f"{each['phase']} {format_value(each['value'], 'ns')}" in title
     assert {"forward", "backward"} <= {each["phase"] for each in answer["phases"]}
+    functions, callers, callees = (
+        box(opened.page.locator(part))
+        for part in (".functions", ".flame >> nth=0", ".flame >> nth=1")
+    )
+    assert functions[2] <= callers[0] == callees[0]
+    assert callers[3] <= callees[1]

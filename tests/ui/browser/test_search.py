@@ -13,6 +13,7 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.format import format_count, format_share, format_value
 from tests.synthetic import random_profile
 from tests.ui.browser.conftest import serving
+from tests.ui.browser.test_history import LINEAR, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,7 +83,7 @@ def test_enter_goes_to_the_costliest_match_of_which_number_and_sum_are_shown(
     assert costs == sorted(costs, reverse=True)
 
 
-@pytest.mark.parametrize("view", ["overview", "findings", "trust", "bottom-up"])
+@pytest.mark.parametrize("view", ["overview", "findings", "trust", "data", "bottom-up"])
 def test_a_function_is_found_from_every_view(opened: Opened, view: str) -> None:
     opened.go(f"view={view}")
     opened.page.fill(BOX, "addmm")
@@ -135,6 +136,7 @@ Worker.prototype.postMessage = function (sent) {
   else post.call(this, sent);
 };
 window.hold = () => { isHeld = true; };
+window.heldMessages = () => held.map(([, sent]) => sent);
 window.release = () => {
   isHeld = false;
   for (const [worker, sent] of held.splice(0)) post.call(worker, sent);
@@ -170,3 +172,27 @@ def test_enter_waits_for_the_answer_to_the_text_in_the_box(
         costliest = max(rows, key=lambda row: row["exclusive"])
         opened.page.wait_for_selector(f".details h2:has-text('{costliest['name']}')")
         assert opened.func() == costliest["id"]
+
+
+def test_typing_and_zooming_do_not_wait_for_the_engine_and_stale_questions_are_dropped(
+    open_on: Callable[..., Any], address: str, profiles: tuple[Path, Path]
+) -> None:
+    with open_on(address, Profile.load(profiles[0])) as opened:
+        opened.page.add_init_script(HOLD)
+        opened.go()
+        opened.page.wait_for_selector("canvas")
+        x, y = opened.box(LINEAR)
+        opened.page.evaluate("hold()")
+        opened.page.mouse.click(x, y)
+        settled(opened, LINEAR, y, filled=True)
+        for text in ("aten::", "addmm"):
+            opened.page.fill(BOX, text)
+            opened.until(f"heldMessages().some(({{ query }}) => query?.text === '{text}')")
+        sent = opened.page.evaluate("heldMessages()")
+        of_text = {each["query"].get("text"): each["id"] for each in sent if isinstance(each, dict)}
+        assert of_text["aten::"] in sent  # the number of a question drops it
+        assert of_text["addmm"] not in sent
+        assert opened.page.locator(".search-count").count() == 0
+        opened.page.evaluate("release()")
+        count = opened.ask("find?text=addmm")["count"]
+        opened.page.wait_for_selector(f".search-count:has-text('{format_count(count)} ')")

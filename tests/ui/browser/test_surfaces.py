@@ -100,6 +100,19 @@ def test_a_profile_of_gpu_work_alone_opens_with_a_picture(
         assert measure.input_value() == "gpu_time_ns"
 
 
+def test_lines_have_bars_of_the_time_of_the_gpu(
+    open_on: OpenOn, make_profile: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "gpu.dcprof"
+    profile = gpu_profile(make_profile, with_operator=True)
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.go("view=source")
+        bar = opened.page.locator("tr[data-line='7'] .phase-bar")
+        bar.wait_for()
+        assert bar.get_attribute("aria-label") == "GPU time 24.0 ms"
+
+
 def test_a_kernel_of_torch_compile_names_the_lines_fused_into_it(
     open_on: OpenOn, make_profile: Any, tmp_path: Path
 ) -> None:
