@@ -136,7 +136,7 @@ def test_on_a_phone_a_tap_opens_a_sheet_with_the_figures_of_the_box(opened: Open
 
 
 @pytest.mark.parametrize(
-    ("by", "metric", "name", "sides"),
+    "case",
     [
         ("module", "host_time_ns", "Net", (30 * MS, 50 * MS)),
         ("kernel", "gpu_time_ns", "gemm", (8 * MS, 4 * MS)),
@@ -144,14 +144,9 @@ def test_on_a_phone_a_tap_opens_a_sheet_with_the_figures_of_the_box(opened: Open
     ],
 )
 def test_modules_kernels_and_memory_are_compared_too(
-    open_on: OpenOn,
-    make_profile: Any,
-    tmp_path: Path,
-    by: str,
-    metric: str,
-    name: str,
-    sides: tuple[int, int],
+    open_on: OpenOn, make_profile: Any, tmp_path: Path, case: tuple[str, str, str, tuple[int, int]]
 ) -> None:
+    by, metric, name, sides = case
     frames = [
         Frame(FrameKind.ROOT, ""),
         Frame(FrameKind.MODULE, "Net"),
