@@ -140,3 +140,9 @@ def test_the_tip_leaves_the_children_of_a_box_free(opened: Opened) -> None:
     bounds = opened.page.locator(".tooltip").bounding_box()
     assert bounds is not None
     assert bounds["y"] >= y + 9
+    # Below the lowest row is no room: the tip stands where the details are.
+    opened.page.mouse.move(x, canvas["y"] + canvas["height"] - 10)
+    opened.page.wait_for_selector(".tooltip:has-text('whole program')")
+    bounds = opened.page.locator(".tooltip").bounding_box()
+    assert bounds is not None
+    assert bounds["x"] >= canvas["x"] + canvas["width"]

@@ -44,6 +44,7 @@ def large(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield opened
 
 
+@pytest.mark.timeout(180 + 15 * TRIES)
 @pytest.mark.parametrize("slower", [1, 20])
 def test_no_key_is_lost_while_a_search_takes_longer_than_the_next_key(
     large: Opened, slower: int

@@ -75,9 +75,9 @@ def test_what_changed(opened: Opened, hand: Hand) -> None:
 
 def test_where_memory_is_at_the_peak(opened: Opened, hand: Hand) -> None:
     opened.go(FIRST)
-    hand.click(opened, ".overview-pool .legend-line button >> nth=0")
+    hand.click(opened, ".overview-pool .legend-line button:has-text('activation')")
     opened.page.wait_for_selector("main[aria-label='flame'] canvas")
-    opened.until("location.hash.includes('metric=peak_')")
+    opened.until("location.hash.includes('metric=peak_activation_bytes')")
     assert opened.page.locator(".check:has-text('lines') input").is_checked()
 
 
