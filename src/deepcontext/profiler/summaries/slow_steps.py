@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from deepcontext.profiler.format.metric import SAMPLED_READY_TIME_NS, SLOW_STEP_TIME_NS
+from deepcontext.profiler.format.metric import (
+    OPERATOR_READY_TIME_NS,
+    SAMPLED_READY_TIME_NS,
+    SLOW_STEP_TIME_NS,
+)
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.windows import WindowKind
@@ -297,8 +301,10 @@ def _of_windows(run: Profile) -> _Windows | None:
     rows = []
     for window in windows:
         part = run.within([window])
-        ready = exclusive_or_zeros(part, SAMPLED_READY_TIME_NS.name)
-        rows.append(lines.sums(np.where(meant, part.exclusive(ELAPSED_TIME_NS.name) - ready, 0)))
+        working = part.exclusive(ELAPSED_TIME_NS.name)
+        for ready in (SAMPLED_READY_TIME_NS, OPERATOR_READY_TIME_NS):
+            working = working - exclusive_or_zeros(part, ready.name)
+        rows.append(np.maximum(lines.sums(np.where(meant, working, 0)), 0))
     return _Windows(
         np.array([each.steps for each in windows], np.float64),
         np.array([each.wall_ns for each in windows], np.float64),
