@@ -417,10 +417,11 @@ def _places(
         gpu_ns = np.zeros(count, np.int64)
     order = np.lexsort((-gpu_ns, -total))
     order = order[(total + gpu_ns)[order] > 0]
+    columns = [(cause, table[cause].tolist()) for cause in Cause if cause in table]
     found, natives = [], callees(profile)
     for index in (*order[order < count - 1].tolist(), *order[order == count - 1].tolist()):
         frame = None if index == count - 1 else profile.frames[int(lines.frame[index])]
-        parts = _ordered({cause: int(column[index]) for cause, column in table.items()})
+        parts = tuple((cause, column[index]) for cause, column in columns if column[index] > 0)
         inside = natives.get(index, ())[:_MOST_CALLEES]
         found.append(Place(frame, int(total[index]), parts, int(gpu_ns[index]), inside))
     return tuple(found)

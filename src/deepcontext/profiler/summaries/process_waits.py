@@ -223,24 +223,33 @@ def _roles() -> set[Role | None]:
 
 def kinds_of_waits(profile: ProfileModel) -> npt.NDArray[np.int64]:
     """Return for each node the number of the functions in `WAITS` that its frame is one of, or -1."""
-    functions = [_function(frame) for frame in profile.frames]
+    frames = profile.frames
+    is_python = frames.kind == FrameKind.PYTHON
+    texts = {
+        file: frames.strings[file].replace("\\", "/")
+        for file in np.unique(frames.file[is_python]).tolist()
+    }
+    # Few frames are of these files: of a large profile, only their names are read.
+    meant = {wait.file for wait in WAITS} | {wait.helper[1] for wait in WAITS if wait.helper}
+    named = [file for file, text in texts.items() if any(each in text for each in meant)]
+    is_meant = is_python & np.isin(frames.file, named)
+    functions = [
+        (frames.strings[name].rpartition(".")[2], texts[file])
+        for name, file in zip(
+            frames.name[is_meant].tolist(), frames.file[is_meant].tolist(), strict=True
+        )
+    ]
     waits = [
         (number, wait)
         for number, wait in enumerate(WAITS)
         if not wait.helper or any(_is(each, *wait.helper) for each in functions)
     ]
-    kinds = [
+    kinds = np.full(len(frames), -1, np.int64)
+    kinds[is_meant] = [
         next((n for n, wait in waits if wait.file in file and name in wait.names), -1)
         for name, file in functions
     ]
-    return np.array(kinds, np.int64)[profile.tree.frame]
-
-
-def _function(frame: Frame) -> tuple[str, str]:
-    """Return the name of a Python function without its class, and its file; empty for other frames."""
-    if frame.kind is not FrameKind.PYTHON:
-        return "", ""
-    return frame.name.rpartition(".")[2], frame.file.replace("\\", "/")
+    return kinds[profile.tree.frame]
 
 
 def _is(function: tuple[str, str], name: str, file: str) -> bool:
