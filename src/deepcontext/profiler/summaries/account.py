@@ -302,6 +302,8 @@ def _divide(profile: Profile, within: Mask) -> _Division:
     """Divide the time of the nodes in `within`, shape (nodes,), by cause."""
     tree, everywhere = profile.tree, np.ones(len(profile.tree), np.bool_)
     division = _Division(profile, within)
+    if not len(division.nodes):
+        return division
     _drop_waits_for_backward(profile, division)
 
     def measured(cause: Cause, metric: str, *kinds: str) -> None:
