@@ -2,6 +2,7 @@
 
 import type {
   AboutAnswer,
+  AccountAnswer,
   FindingsAnswer,
   ProfileAnswer,
   RanksAnswer,
@@ -48,6 +49,7 @@ export interface Written {
   profile: ProfileAnswer;
   /** The version of a profile; refused if its file has changed. */
   current: string;
+  account: AccountAnswer;
   findings: FindingsAnswer;
   ranks: RanksAnswer;
   roofline: RooflineAnswer;

@@ -72,7 +72,7 @@ export interface PlaceAnswer {
   gpu_ns: number;
 }
 
-/** The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`. `steady` and `setup` say of which steps it is and what lies outside of them, `besides` what only some of them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. `setup_lines` are those before the steady state, in sums, where they take at least half as long as the steady state. */
+/** The elapsed time of what is shown, divided completely: see `summaries.account` and `summaries.basis`. `steady` and `setup` say of which steps it is and what lies outside of them, `besides` what only some of them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. `setup_lines` are those before the steady state, in sums, where they take at least half as long as the steady state. `whole_ns` is 0 where no time was recorded. */
 export interface AccountAnswer {
   verdicts: VerdictAnswer[];
   steady: string;
@@ -102,7 +102,6 @@ export interface ProfileAnswer {
   start_unix_ns: number;
   wall_ns: number;
   node_count: number;
-  account: AccountAnswer | null;
   facts: string[][];
   steps: Calls | null;
   memory: PoolAnswer[];

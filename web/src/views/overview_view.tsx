@@ -1,6 +1,6 @@
 // The first view: what the run was, where its time went, what to change, what it held; each leads on.
 
-import type { AccountAnswer, PartAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
+import type { PartAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatMean, formatTime, formatValue } from "../model/format";
 import { about, dark, go, measure, profile, tree } from "../state";
@@ -19,7 +19,7 @@ export function OverviewView() {
     <div class="page scroll overview">
       <Headline />
       <Jobs />
-      {current.account ? <Account account={current.account} /> : <Costliest />}
+      <Account />
       <Findings />
       <Memory pools={current.memory} />
       <Trust />
@@ -91,8 +91,10 @@ function Jobs() {
 }
 
 /** What limits the run, and the elapsed time of what is shown, divided completely and by line. */
-function Account(props: { account: AccountAnswer }) {
-  const { account } = props;
+function Account() {
+  const { answer: account, error } = useAnswer("account", { file: tree.value.file ?? "" });
+  if (error || account?.whole_ns === 0) return <Costliest />;
+  if (!account) return null;
   const steps = account.steps || 1;
   return (
     <section>

@@ -226,7 +226,7 @@ def kinds_of_waits(profile: ProfileModel) -> npt.NDArray[np.int64]:
     frames = profile.frames
     is_python = frames.kind == FrameKind.PYTHON
     texts = {
-        file: frames.strings[file].replace("\\", "/")
+        file: frames.strings[int(file)].replace("\\", "/")
         for file in np.unique(frames.file[is_python]).tolist()
     }
     # Few frames are of these files: of a large profile, only their names are read.
@@ -234,7 +234,7 @@ def kinds_of_waits(profile: ProfileModel) -> npt.NDArray[np.int64]:
     named = [file for file, text in texts.items() if any(each in text for each in meant)]
     is_meant = is_python & np.isin(frames.file, named)
     functions = [
-        (frames.strings[name].rpartition(".")[2], texts[file])
+        (frames.strings[int(name)].rpartition(".")[2], texts[file])
         for name, file in zip(
             frames.name[is_meant].tolist(), frames.file[is_meant].tolist(), strict=True
         )

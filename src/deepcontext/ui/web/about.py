@@ -21,7 +21,6 @@ from deepcontext.ui.format import format_bytes
 from deepcontext.ui.labels import figures
 from deepcontext.ui.measures import measures
 from deepcontext.ui.run_facts import run_facts
-from deepcontext.ui.web.account import account_answer
 from deepcontext.ui.web.answers import (
     AboutAnswer,
     Calls,
@@ -129,7 +128,6 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         start_unix_ns=run.run.start_unix_ns,
         wall_ns=run.run.wall_ns // basis.ranks,
         node_count=len(profile.tree),
-        account=account_answer(profile),
         facts=[list(each) for each in run_facts(run).items()],
         steps=calls_of(step_times(run)),
         memory=_memory(run),

@@ -46,15 +46,17 @@ _LAYERS: Final = {
 }
 
 
-def account_answer(profile: Profile) -> AccountAnswer | None:
-    """Return the account of a profile, None where no time was recorded."""
+def account_answer(profile: Profile, *, with_text: bool) -> AccountAnswer:
+    """Return the account of a profile; functions stand in place of the text of lines without `with_text`."""
     basis = basis_of(profile)
     profile, found = basis.profile, account(basis.profile)
-    if not found.whole_ns:
-        return None
     leading, of_setup = leading_lines(found), leading_set_up(basis)
     view = View(profile, default_metric(profile), _MOST_LINES)
     set_up = tables.set_up(view)
+
+    def places(table: Table) -> list[PlaceAnswer]:
+        return _places(view, table, with_text=with_text)
+
     return AccountAnswer(
         verdicts=[
             VerdictAnswer(
@@ -74,10 +76,10 @@ def account_answer(profile: Profile) -> AccountAnswer | None:
         by_gpu=leading.by_gpu,
         lines_whole_ns=leading.whole_ns,
         base=base_text(found, leading, basis.all_steps),
-        lines=_places(view, tables.lines(view)),
-        others=_places(view, tables.other_threads(view)),
+        lines=places(tables.lines(view)),
+        others=places(tables.other_threads(view)),
         setup_whole_ns=of_setup.work_ns if of_setup else 0,
-        setup_lines=_places(view, set_up) if set_up else [],
+        setup_lines=places(set_up) if set_up else [],
     )
 
 
@@ -111,12 +113,12 @@ def _gpu(gpu: GpuAccount | None) -> list[PartAnswer]:
     ]
 
 
-def _places(view: View, table: Table) -> list[PlaceAnswer]:
+def _places(view: View, table: Table, *, with_text: bool) -> list[PlaceAnswer]:
     return [
         PlaceAnswer(
             row["file"] if row["line"] else "",
             row["line"],
-            (row["line"] and view.text(row["file"], row["line"])) or row["function"],
+            (with_text and row["line"] and view.text(row["file"], row["line"])) or row["function"],
             **{name: row[name] for name in ("spent_on", "time_ns", "gpu_ns")},
         )
         for row in table.rows

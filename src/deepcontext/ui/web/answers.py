@@ -104,7 +104,7 @@ class AccountAnswer:
     them do, "" for a whole run. Times are divided by `steps`, 0 for none. `lines` have shares of
     `lines_whole_ns`, of which `base` says in words what it is. `gpu` is empty where no GPU worked, or where
     its idle time is unknown. `setup_lines` are those before the steady state, in sums, where they take at
-    least half as long as the steady state.
+    least half as long as the steady state. `whole_ns` is 0 where no time was recorded.
     """
 
     verdicts: list[VerdictAnswer]
@@ -144,7 +144,6 @@ class ProfileAnswer:
     start_unix_ns: int = 0
     wall_ns: int = 0
     node_count: int = 0
-    account: AccountAnswer | None = None
     facts: list[list[str]] = field(default_factory=list)
     steps: Calls | None = None
     memory: list[PoolAnswer] = field(default_factory=list)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import QueryError
 from deepcontext.ui.web.about import one_profile, section
+from deepcontext.ui.web.account import account_answer
 from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.one_file import make_page
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deepcontext.ui.web.answers import (
+        AccountAnswer,
         FindingsAnswer,
         ProfileAnswer,
         RooflineAnswer,
@@ -117,7 +119,13 @@ def _text(profiles: OpenProfiles, query: Query) -> SourceText:
     return source_text(profile, query.get("path", ""), with_text=profiles.source_text)
 
 
+def _account(profiles: OpenProfiles, query: Query) -> AccountAnswer:
+    profile = profiles.get(file_of(query)).profile
+    return account_answer(profile, with_text=profiles.source_text)
+
+
 QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
+    "account": _account,
     "columns": _columns,
     "current": _current,
     "findings": _findings,

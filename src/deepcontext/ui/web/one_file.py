@@ -19,6 +19,7 @@ from deepcontext.errors import DeepContextError
 from deepcontext.profiler.format.writing import FileKind
 from deepcontext.profiler.summaries.ranks import rank_count
 from deepcontext.ui.web.about import about, section, shown_sections
+from deepcontext.ui.web.account import account_answer
 from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.container import pack
@@ -115,6 +116,7 @@ def _container(profiles: OpenProfiles, index: int, *, level: int) -> bytes:
     """Return columns, and the answers that a page would ask its server for."""
     profile = profiles.get(index).profile
     more = {
+        "account": _answer(lambda: account_answer(profile, with_text=profiles.source_text)),
         "findings": _answer(lambda: findings(profiles, index)),
         "roofline": _answer(lambda: roofline(profiles, index)),
         "section": {
