@@ -68,7 +68,7 @@ for run in (work, threading.Thread(target=work).start):  # a new thread needs a 
     shim.no_memory_fail(0)
     assert seen[before:][1:] == expected[1:], seen
 assert seen[0] == expected[0] and seen[len(expected)] == [1401.0] * 3, seen
-assert shim.no_memory_failures() > 1000, shim.no_memory_failures()
+assert shim.no_memory_failures() > 500, shim.no_memory_failures()
 deepcontext.stop()
 """
 

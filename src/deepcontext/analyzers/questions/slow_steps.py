@@ -69,7 +69,9 @@ def _slow(profile: Profile, found: SlowSteps) -> Iterator[Cause]:
     )
     if excess < _LEAST_SHARE * summary.without_waits(profile) and not is_outlier:
         return
-    is_regular = found.excess_ns(*regular) >= _MOST_OF * excess
+    # A single step that has most of what the steps of a period have is in it by chance.
+    longest = max((found.excess_ns(each) for each in regular), default=0)
+    is_regular = found.excess_ns(*regular) >= max(_MOST_OF * excess, 2 * longest)
     steps = regular if is_regular else found.slowest
     numbers = sorted(each.number for each in steps)
     yield Cause(

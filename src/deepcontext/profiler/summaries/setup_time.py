@@ -91,9 +91,10 @@ def compiling_in_operators(profile: Profile) -> Ints:
     marked = np.flatnonzero(_named(profile, _COMPILING))
     if rows is None or not len(marked):
         return found
-    # All windows of a run have the same nodes.
-    is_active = profile.inclusive(elapsed.ELAPSED_TIME_NS.name)[marked] > 0
-    operators = tree.nearest(profile.is_kind(FrameKind.OPERATOR))[marked[is_active]]
+    if elapsed.ELAPSED_TIME_NS.name in profile.metrics:
+        # All windows of a run have the same nodes.
+        marked = marked[profile.inclusive(elapsed.ELAPSED_TIME_NS.name)[marked] > 0]
+    operators = tree.nearest(profile.is_kind(FrameKind.OPERATOR))[marked]
     compiles = np.isin(rows.node, operators[operators != NO_NODE])
     once = compiles & (rows.count == 1)
     found[rows.node[once]] = rows.total[once]
