@@ -160,6 +160,15 @@ def test_past_the_limit_of_the_profile_files_are_left_out(
     )
 
 
+def test_past_the_limit_of_a_file_its_last_lines_are_left_out(
+    train: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_text, "MOST_LINES", 1)
+    found = SourceText("").of(frames(("f", train, 2), ("g", train, 5)))
+    assert [list(lines) for lines in texts(found).values()] == [[2]]
+    assert found.notes == ("files whose source text ends after 2,000 lines: 1",)
+
+
 def test_past_the_limit_of_memory_files_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

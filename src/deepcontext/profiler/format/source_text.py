@@ -40,6 +40,7 @@ MOST_BYTES: Final = 1 << 20  # of all text, before compression
 MOST_FILE_BYTES: Final = 2 << 20
 # JSON writes six characters for one of two bytes, in a job with names of files.
 _MOST_INFLATED: Final = 16 * MOST_BYTES
+_TYPED_FIELDS: Final = 4  # of an entry of linecache; an entry of a loader has 1
 # Source: PEP 263.
 _DECLARED: Final = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 # Those that Python decodes without importing a codec, which an operation of the profiler must not do.
@@ -63,6 +64,22 @@ def split_lines(text: str) -> list[str]:
     """Return the lines of a text as Python counts them, without their ends."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
+
+
+def typed_lines(file: str) -> list[str]:
+    """Return the lines of code that was never in a file: a notebook's cell, a line at a prompt.
+
+    They are known in the process that runs it, where `linecache` has them.
+    """
+    cache: Any = getattr(sys.modules.get("linecache"), "cache", None)
+    entry = cache.get(file) if isinstance(cache, dict) else None
+    # Entries of files, including deleted files, carry a modification time.
+    if not isinstance(entry, tuple) or len(entry) != _TYPED_FIELDS or entry[1] is not None:
+        return []
+    lines: Any = entry[2]
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        return []
+    return split_lines("".join(lines))
 
 
 def decoded(content: bytes) -> str | None:

@@ -8,14 +8,18 @@ only.
 from __future__ import annotations
 
 import functools
-import linecache
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format import source_text
-from deepcontext.profiler.format.source_text import LONGEST_LINE, FileText, split_lines
+from deepcontext.profiler.format.source_text import (
+    LONGEST_LINE,
+    FileText,
+    split_lines,
+    typed_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 
 CHANGED: Final = "the file was changed after the program started"
 _MOST_BYTES: Final = 16 << 20
-_TYPED_FIELDS: Final = 4  # of an entry of linecache; an entry of a loader has 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ def _on_this_machine(profile: ProfileModel, file: str) -> tuple[Sequence[str], s
             return [], "the file is not source text"
         content = _content(file, status.st_mtime_ns, status.st_size)
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
-        if typed := _typed_lines(file):
+        if typed := typed_lines(file):
             return typed, ""
         reason = getattr(error, "strerror", None) or str(error)
         return [], f"the file cannot be read on this machine: {reason}"
@@ -145,11 +148,3 @@ def _on_this_machine(profile: ProfileModel, file: str) -> tuple[Sequence[str], s
 def _content(file: str, changed_ns: int, size: int) -> Sequence[str] | None:  # noqa: ARG001  the file's version
     text = source_text.decoded(Path(file).read_bytes())
     return None if text is None else split_lines(text)
-
-
-def _typed_lines(file: str) -> Sequence[str]:
-    """Return the lines of code that was never in a file: a notebook's cell, in the same process."""
-    entry = linecache.cache.get(file, ())
-    # Entries of files, including deleted files, carry a modification time.
-    is_typed = len(entry) == _TYPED_FIELDS and entry[1] is None
-    return [line.rstrip("\n") for line in linecache.getlines(file)] if is_typed else []

@@ -11,12 +11,18 @@ import re
 import stat
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format import own_os, source_text
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.own_os import os
-from deepcontext.profiler.format.source_text import MOST_BYTES, MOST_FILE_BYTES, split_lines
+from deepcontext.profiler.format.source_text import (
+    MOST_BYTES,
+    MOST_FILE_BYTES,
+    MOST_LINES,
+    split_lines,
+    typed_lines,
+)
 from deepcontext.profiler.format.user_code import is_user_file
 from deepcontext.profiler.recording import clock
 
@@ -31,7 +37,6 @@ _LOADED_UNIX_NS: Final = clock.unix_ns()
 _LIBRARY_KINDS: Final = frozenset({FrameKind.NATIVE, FrameKind.RANK})  # `line` is no source line
 _MOST_KEPT_BYTES: Final = 8 << 20
 _COMMAND: Final = "<string>"
-_TYPED_FIELDS: Final = 4  # of an entry of linecache; an entry of a loader has 1
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 Names = dict[int, set[str]]
@@ -76,21 +81,26 @@ class SourceText:
         if lines_of == self._told_of:
             return self._told
         found: dict[str, FileText] = {}
+        cut = 0
         for file, wanted in lines_of.items():
             is_command = file == _COMMAND
-            surely = (n for n, names in wanted.items() if not is_command or self._has(names))
+            surely = [n for n, names in wanted.items() if not is_command or self._has(names)]
             text = source_text.around(self._lines(file), surely)
             if text.lines:
                 found[file] = text
+                cut += any(n <= text.length and n not in text.lines for n in surely)
         kept = source_text.bounded(found)
         sections = {source_text.SECTION: source_text.encode(kept)} if kept else {}
-        texts = Texts(sections, self._notes(len(found) - len(kept)))
+        texts = Texts(sections, self._notes(len(found) - len(kept), cut))
         if lines_of.keys() <= self._kept.keys() | self._refused.keys() | {_COMMAND}:
             self._told_of, self._told = lines_of, texts
         return texts
 
-    def _notes(self, left_out: int) -> tuple[str, ...]:
+    def _notes(self, left_out: int, cut: int) -> tuple[str, ...]:
+        """Say what is missing: the text of so many files, the last lines of so many others."""
         notes = []
+        if cut:
+            notes.append(f"files whose source text ends after {MOST_LINES:,} lines: {cut}")
         if left_out:
             notes.append(
                 f"the source text of {left_out} files is not in the profile, which holds up to "
@@ -116,7 +126,7 @@ class SourceText:
                 self._refused[file] = f"{type(error).__name__}: {error}"
             else:
                 if text is None:  # it may be typed later
-                    return _typed(file) or (self._command_lines() if file == _COMMAND else [])
+                    return typed_lines(file) or (self._command_lines() if file == _COMMAND else [])
                 self._keep(file, text)
         return split_lines(self._kept.get(file, ""))
 
@@ -190,16 +200,3 @@ def _user_lines(frames: FrameColumns) -> dict[str, Names]:
         if file in user and line and kind not in _LIBRARY_KINDS:
             found.setdefault(strings[file], {}).setdefault(line, set()).add(strings[name])
     return found
-
-
-def _typed(file: str) -> list[str]:
-    """Return the lines of code that was never in a file: a notebook's cell, a line at a prompt."""
-    cache: Any = getattr(sys.modules.get("linecache"), "cache", None)
-    entry = cache.get(file) if isinstance(cache, dict) else None
-    # Entries of files, including deleted files, carry a modification time.
-    if not isinstance(entry, tuple) or len(entry) != _TYPED_FIELDS or entry[1] is not None:
-        return []
-    lines: Any = entry[2]
-    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        return []
-    return split_lines("".join(lines))

@@ -89,7 +89,8 @@ def _callees(profile: Profile) -> dict[int, tuple[Callee, ...]]:
     frames, of_node = np.unique(profile.tree.frame[outermost[nodes]], return_inverse=True)
     names = [name_of(profile.frames[each]) for each in frames.tolist()]
     unique = list(dict.fromkeys(names))
-    name = np.array([unique.index(each) for each in names], np.int64)[of_node]
+    place = {each: number for number, each in enumerate(unique)}
+    name = np.array([place[each] for each in names], np.int64)[of_node]
     groups = Groups.of(line[nodes], name, largest=spent[nodes])
     found: dict[int, list[Callee]] = {}
     for number, text, members in zip(*groups.keys, groups, strict=True):
