@@ -67,6 +67,7 @@ nb::dict perfCounts() {
 
 void bindSampling(nb::module_ &module) {
   module.def("start_sampler", [](double rate_hz) { return Sampler::instance().start(rate_hz); });
+  module.def("sampler_begun_ns", [] { return Sampler::instance().begunNs(); });
   module.def("stop_sampler", [] {
     Sampler::instance().stop();
     return monotonicNs(); // before any other thread can take the GIL

@@ -50,6 +50,7 @@ std::string Sampler::start(double rate_hz) {
     return "freed code objects cannot be noticed, so a sample could name the wrong function";
   }
   rate_hz_ = rate_hz;
+  begun_ns_ = 0;
   round_ = 0;
   threads_.clear();
   slots_.begin();
@@ -299,6 +300,9 @@ void Sampler::addThread(const Senses &senses, int number) {
   // A new thread started after the session began, so its earlier time counts.
   uint64_t now = monotonicNs();
   bool is_old = round_ == 0;
+  if (is_main && is_old) {
+    begun_ns_ = now;
+  }
   ThreadClocks start{is_old ? now : now - *cpu_ns, 0, is_old ? *cpu_ns : 0};
   auto thread = std::make_unique<SampledThread>(number, start);
   std::string label = is_main ? name : threadLabel(name, senses.kernel.name(getpid()));

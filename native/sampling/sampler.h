@@ -36,6 +36,8 @@ public:
   /// Choose what is counted in sessions that start from now on.
   void choosePerfEvents(std::vector<PerfAnswer> events) { counted_.choose(std::move(events)); }
   void stop();
+  /// Since when the main thread's time is charged, by `monotonicNs`.
+  uint64_t begunNs() const { return begun_ns_; }
   const SamplerCounts &counts() const { return counts_; }
   const PerfCounts &perfCounts() const { return counted_.counts(); }
   /// The reason why running threads could not be asked, or why sampling ended early; "" for none.
@@ -75,6 +77,7 @@ private:
   bool is_opening_ = false;  // the next thread is the first of a session
   Event opened_;             // when that thread knows whether it can work
   std::string cannot_open_;  // written before that
+  uint64_t begun_ns_ = 0;    // likewise
   bool may_ask_ = false;     // the signal was free at the start of the session
   bool is_filtered_ = false; // a filter of system calls would end the process at the signal
   CallFilters filters_;      // of the sampler's thread, with which calls were tried

@@ -331,6 +331,9 @@ class PerfCounts(TypedDict):
 def start_sampler(rate_hz: float) -> str:
     """Return "" or the reason why nothing can be sampled. Needs `watch_code`."""
 
+def sampler_begun_ns() -> int:
+    """Return since when the main thread's time is charged, by `monotonic_ns`. Needs a start."""
+
 def stop_sampler() -> int:
     """Stop sampling and charge what is not charged yet; return up to when, by `monotonic_ns`."""
 

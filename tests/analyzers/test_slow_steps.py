@@ -59,9 +59,18 @@ def checkpoint(seconds):
         sum(range(1000))
 
 
+def in_turns(step):
+    if step // 10 % 2:
+        time.sleep(0.0002 * step)
+    else:
+        time.sleep(0.0002 * step)
+
+
 for step in range(1, 241):
     work()
     plants(step)
+    if plant == "turns":
+        in_turns(step)
     deepcontext.step()
 """
 
@@ -79,6 +88,7 @@ def findings(folder: Path, plant: str, *only: str) -> list[Finding]:
         ("stall", "15", "every 25th step takes"),
         ("one", "17", "step 130 took"),
         ("drift", "19", "steps get slower"),
+        ("turns", "3[68]", "steps get slower"),
         ("start", "21", "the first|steps get faster"),
         ("checkpoint", "3[01]", "every 30th step takes"),
     ],

@@ -154,7 +154,8 @@ def test_columns_are_those_of_the_one_file_page(client: FlaskClient, training_fo
         return (described["header"]["facts"], described["arrays"]), plain[4 + size :]
 
     sent = client.get("/token/api/columns", headers={"Accept-Encoding": "gzip"})
-    assert "Content-Encoding" not in sent.headers  # the page unpacks them, as in a file
+    assert sent.headers["Content-Encoding"] == "gzip"  # the browser unpacks it
+    assert gzip.decompress(sent.data) == client.get("/token/api/columns").data
     _, embedded = page_data(OpenProfiles.open([training_folder / "train.dcprof"]))
     assert columns(sent.data) == columns(base64.b64decode(embedded))
 

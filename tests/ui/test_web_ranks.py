@@ -237,7 +237,7 @@ def test_server_and_file_have_the_same_ranks_and_only_merged_profiles_have_them(
     data = page_data(profiles)
     assert len(data) == 5
     assert data[3] == ""
-    served = client.get("/t/api/ranks?file=1")
+    served = client.get("/t/api/ranks?file=1", headers={"Accept-Encoding": "gzip"})
     assert served.status_code == 200
     assert unpacked(served.data)[0] == unpacked(base64.b64decode(data[4]))[0]
 

@@ -12,6 +12,7 @@ Object.assign(globalThis, { shared });
 
 const root = document.getElementById("app");
 if (root) {
-  render(<App />, root);
+  // The engine's thread starts, and asks, while the page is made.
   void open(openSource());
+  render(<App />, root);
 }

@@ -41,8 +41,8 @@ matrix = torch.ones(300, 300)
 for number in range(1, 101):
     net(torch.randn(32, 64)).sum().backward()
     if number == {SLOW}:
-        torch.linalg.svd(matrix)
-        torch.linalg.svd(matrix)
+        for _ in range(2):
+            torch.linalg.svd(matrix)
     optimizer.step()
     optimizer.zero_grad()
 """

@@ -30,7 +30,7 @@ export function serverReader(): Reader {
     },
     async container(what, file) {
       const response = await fetched(`${what}?file=${file}`);
-      return Container.read(await unpacked(await response.blob()));
+      return Container.read(new Uint8Array(await response.arrayBuffer()));
     },
   };
 }

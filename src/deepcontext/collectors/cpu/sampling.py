@@ -93,6 +93,10 @@ class CpuSampling:
         if reason:
             raise EnvironmentProblem(reason)
 
+    def charged_from_ns(self) -> int:
+        """Return since when the main thread's time is charged, 0 without sampling."""
+        return _native.sampler_begun_ns() if self._rate_hz else 0
+
     def charge_no_more(self) -> int:
         """Stop sampling, and charge the time that is not charged yet; return up to when."""
         return _native.stop_sampler()

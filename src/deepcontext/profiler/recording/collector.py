@@ -68,6 +68,13 @@ class StepObserver(Protocol):
 class TimeCharger(Protocol):
     """A collector that charges elapsed time, and must not charge that of the profiler's own stop."""
 
+    def charged_from_ns(self) -> int:
+        """Return the begin of the measured time, in ns of `clock.monotonic_ns`, 0 if nothing is measured.
+
+        Called after the start.
+        """
+        ...
+
     def charge_no_more(self) -> int:
         """The measured time is over: called before anything else of the stop.
 

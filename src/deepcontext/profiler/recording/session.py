@@ -28,7 +28,7 @@ from deepcontext.profiler.recording.collector import (
 from deepcontext.profiler.recording.descriptors import with_descriptors
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.scope import Scope
-from deepcontext.profiler.recording.source_text import SourceText, command_of
+from deepcontext.profiler.recording.source_text import SourceText, command_of, program_of
 from deepcontext.profiler.recording.usage import ProcessUsage
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ class Session:
         self._step_observers: list[StepObserver] = []
         self._usage = ProcessUsage()
         self._cwd = _working_directory()
-        command = command_of(launched_as or "")
-        self._source_text = SourceText(self._cwd, command) if options.source_text else None
+        self._source_text: SourceText | None = None
+        if options.source_text:
+            script = launched_as or ""
+            self._source_text = SourceText(self._cwd, command_of(script), program_of(script))
         self.parent_pid: Callable[[], int] = functools.partial(int, os.getppid())
         self._forked_children = 0
         self.recorded_children = 0  # upper bound of the forked children that have profiles
@@ -103,7 +105,7 @@ class Session:
             _native.begin(self._options.node_limit, self._options.timeline)
             for collector in self._collectors:
                 self._start_collector(collector)
-            self._usage = ProcessUsage()
+            self._usage = ProcessUsage(self._charged_from_ns())
             self._begun_ns = clock.monotonic_ns()
             _native.start_windows(windows.metric_names(self._metrics()))
             if self._writes_snapshots:
@@ -130,6 +132,11 @@ class Session:
             self._started.append(collector)
             if isinstance(collector, StepObserver):
                 self._step_observers.append(collector)
+
+    def _charged_from_ns(self) -> int:
+        """Return since when time is charged: threads that wait for a processor get it a moment later."""
+        chargers = [each for each in self._started if isinstance(each, TimeCharger)]
+        return max((self._ask(c.name, "start", c.charged_from_ns, 0) for c in chargers), default=0)
 
     def _end(self, reason: str) -> Capture:
         """Stop everything, whatever a collector raises, and write the profile."""

@@ -1,7 +1,7 @@
 """The text of the user's lines that occur in a tree, read while the program runs.
 
 Each file is read once, at the first snapshot in which it occurs, because people change a program while it
-runs. Opens regular files only. Invariant: whatever is wrong with a file costs its text, and nothing else.
+runs; the program itself is read at the start. Opens regular files only. Invariant: whatever is wrong with a file costs its text, and nothing else.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ class SourceText:
     Args:
         cwd: working directory at the start, to which names of files may be relative.
         command: the code of ``python -c``, "" without.
+        program: the file that Python runs, "" without.
     """
 
-    def __init__(self, cwd: str, command: str = "") -> None:
+    def __init__(self, cwd: str, command: str = "", program: str = "") -> None:
         self._cwd = cwd
         self._command = command
         # A forked child runs what its parent loaded, however late it begins.
@@ -74,6 +75,8 @@ class SourceText:
         # Snapshots of a program that is past its set-up have the same lines.
         self._told_of: dict[str, Names] = {}
         self._told = Texts({})
+        if program:
+            self._lines(os.path.join(cwd, program))
 
     def of(self, frames: FrameColumns) -> Texts:
         """Return the text around the lines of some frames."""
@@ -175,6 +178,16 @@ class SourceText:
             or re.search(rf"\b(def|class)\s+{re.escape(name)}\b", self._command)
             for name in names
         )
+
+
+def program_of(script: str) -> str:
+    """Return the file that Python runs, "" where there is none (`-c`, `-m`, a notebook).
+
+    Args:
+        script: what the launcher was asked to run, "" for a session within a program.
+    """
+    file = script or getattr(sys.modules.get("__main__"), "__file__", None)
+    return file if isinstance(file, str) and file.endswith(".py") else ""
 
 
 def command_of(script: str) -> str:

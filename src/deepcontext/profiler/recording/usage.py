@@ -30,11 +30,16 @@ class Usage:
 
 
 class ProcessUsage:
-    """Measures from its construction to `freeze`, or to each `read` until then."""
+    """Measures from its construction to `freeze`, or to each `read` until then.
 
-    def __init__(self) -> None:
-        self._start_unix_ns = clock.unix_ns()
-        self._start_ns = clock.monotonic_ns()
+    Args:
+        begin_ns: when the elapsed time began, in ns of `clock.monotonic_ns`; 0 for now.
+    """
+
+    def __init__(self, begin_ns: int = 0) -> None:
+        now_ns = clock.monotonic_ns()
+        self._start_ns = begin_ns or now_ns
+        self._start_unix_ns = clock.unix_ns() - (now_ns - self._start_ns)
         self._start_times = os.times()
         self._start_cpu_ns = clock.process_cpu_ns()
         self._peak_rss_bytes = 0

@@ -224,7 +224,8 @@ def trend(profile: Profile) -> Trend | None:
     begun, ended = found.a_step(first), found.a_step(last)
     change = np.abs(ended - begun)
     line = int(np.argmax(change))
-    if abs(_order(found.line_ns[:, line] / found.steps)) < _ORDERED:
+    orders = (_order(each / found.steps) for each in found.of_line_and_function(line))
+    if max(map(abs, orders)) < _ORDERED:
         return None
     low = min(begun[line], ended[line])
     grows = ended[line] > begun[line]
@@ -268,16 +269,26 @@ class _Windows:
         wall_ns: its time, same shape.
         line_ns: time of each line without set-up and waits for a processor, shape (windows, lines).
         lines: the lines.
+        function: name and file of the function of each line, shape (lines, 2).
     """
 
     steps: Floats
     wall_ns: Floats
     line_ns: Floats
     lines: UserLines
+    function: Ints
 
     def a_step(self, chosen: npt.NDArray[np.bool_]) -> Floats:
         """Return the time of each line in a step of some windows, shape (lines,)."""
         return np.asarray(self.line_ns[chosen].sum(axis=0) / self.steps[chosen].sum())
+
+    def of_line_and_function(self, line: int) -> tuple[Floats, Floats]:
+        """Return the time of a line, and of all lines of its function, by window, shape (windows,).
+
+        Samples of a few steps tell how long a loop takes, but not which of its lines takes how much.
+        """
+        is_own = (self.function == self.function[line]).all(axis=1)
+        return self.line_ns[:, line], self.line_ns[:, is_own].sum(axis=1)
 
     def step_ns(self, chosen: npt.NDArray[np.bool_]) -> float:
         """Return the mean time of a step of some windows."""
@@ -310,6 +321,7 @@ def _of_windows(run: Profile) -> _Windows | None:
         np.array([each.wall_ns for each in windows], np.float64),
         np.array(rows, np.float64),
         lines,
+        np.stack([run.frames.name[lines.frame], run.frames.file[lines.frame]], axis=1),
     )
 
 

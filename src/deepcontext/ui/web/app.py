@@ -47,6 +47,8 @@ _STATIC_FILES: Final = {
 }
 # Answers that also depend on other files, or on their current content.
 _NOT_OF_THE_PROFILE: Final = {"about", "current", "one_file", "roofline", "text"}
+# Made with `gzip`. The browser unpacks what arrives while it waits for the rest.
+_CONTAINERS: Final = {"columns", "ranks"}
 _VERSION: Final = deepcontext.__version__
 _LONGEST_ADDRESS: Final = 8_192
 _WORTH_COMPRESSING: Final = 1_400  # one network packet
@@ -129,6 +131,12 @@ def _endpoint(profiles: OpenProfiles, name: str, ask: Ask) -> Callable[..., Resp
         given = ask(profiles, request.args)
         if isinstance(given, bytes):
             response = Response(given, mimetype="application/octet-stream")
+            if name in _CONTAINERS:
+                response.headers["Vary"] = "Accept-Encoding"
+                if _accepts_gzip():
+                    response.headers["Content-Encoding"] = "gzip"
+                else:
+                    response.set_data(gzip.decompress(given))
         else:
             response = _json(given, HTTPStatus.OK)
         return _cached(response, response.get_data(), tag)
