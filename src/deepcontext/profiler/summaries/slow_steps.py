@@ -305,7 +305,7 @@ def _of_windows(run: Profile) -> _Windows | None:
     windows = [each for each in after if each.kind is not WindowKind.OTHER]
     if not windows or ELAPSED_TIME_NS.name not in run.metrics:
         return None
-    lines = UserLines.of(run)
+    lines, frames = UserLines.of(run), run.frames
     meant = on_main_threads(run) & ~importing(run) & ~compiling(run)
     for each in basis_of(run).occasions:
         meant &= ~each.nodes
@@ -321,7 +321,7 @@ def _of_windows(run: Profile) -> _Windows | None:
         np.array([each.wall_ns for each in windows], np.float64),
         np.array(rows, np.float64),
         lines,
-        np.stack([run.frames.name[lines.frame], run.frames.file[lines.frame]], axis=1),
+        np.stack([frames.name[lines.frame], frames.file[lines.frame]], axis=1).astype(np.int64),
     )
 
 
