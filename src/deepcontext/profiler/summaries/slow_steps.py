@@ -50,7 +50,7 @@ _NEARLY: Final = 0.8
 # Lines with more than their steps have it from steps that compile, or do what others do not.
 _MOST_OF_STEPS: Final = 1.5
 # Steps whose wait for the device has less than this part of a slow step's only queue work for it.
-_OF_WAIT: Final = 0.02
+_OF_WAIT: Final = 0.03
 # A period: so many steps have it at least, which is this part of the slowest ones, and would be chance in
 # less than one of so many programs.
 _FEWEST: Final = 4
