@@ -1,7 +1,8 @@
 """The text of the user's lines that occur in a tree, read while the program runs.
 
 Each file is read once, at the first snapshot in which it occurs, because people change a program while it
-runs; the program itself is read at the start. Opens regular files only. Invariant: whatever is wrong with a file costs its text, and nothing else.
+runs; the program itself is read at the start. Opens regular files only. Invariant: whatever is wrong with a
+file costs its text, and nothing else.
 """
 
 from __future__ import annotations
