@@ -120,6 +120,7 @@ FAKE_API void fake_subscriber_end() {
   cuptiActivityFlushAll(abi::kFlushForced);
   std::lock_guard<std::mutex> lock(state().mutex);
   state().holder.clear();
+  state().next_correlation = 1; // as at any end of a subscription
   state().requested = nullptr;
   state().completed = nullptr;
 }

@@ -342,6 +342,7 @@ def test_functions_that_load_code_while_windows_begin_and_end(nvidia: FakeGpu) -
             while time.monotonic() < end:
                 gpu.get_function(f"{name} {number}")
                 gpu.call_without_callback(us=5)
+                gpu.launch(name, us=1, count=100)  # without the GIL, which a flush may have
                 number += 1
         threads = [threading.Thread(target=load, args=(name,)) for name in "ab"]
         for thread in threads:
