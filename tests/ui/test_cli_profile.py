@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -530,6 +531,30 @@ def test_a_full_disk_loses_only_what_came_after_the_last_snapshot(folder: Path) 
         assert deepcontext.Profile.load(disk / "x.dcprof").run.exit_reason == "snapshot"
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("import os; os.setuid(65534)", "Permission denied; choose a folder"),
+        (
+            "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))",
+            "Too many open files; the program has as many files open as it may",
+        ),
+    ],
+)
+def test_what_a_program_may_not_do_any_more_leaves_the_last_snapshot(end: str, words: str) -> None:
+    wait = "import time, pathlib\nwhile not pathlib.Path('x.dcprof').exists(): time.sleep(0.01)\n"
+    with tempfile.TemporaryDirectory() as name:  # pytest's are closed to other users
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "train.py").write_text(wait + end, encoding="utf-8")
+        done = run(folder, "--snapshot-interval", "60", "-o", "x.dcprof", "train.py")
+        assert done.returncode == 0
+        assert done.stderr.startswith("[deepcontext] 'x.dcprof' ends with the last snapshot")
+        assert words in done.stderr
+        assert deepcontext.Profile.load(folder / "x.dcprof").run.exit_reason == "snapshot"
 
 
 def test_execution_that_fails_is_an_error_of_the_environment(

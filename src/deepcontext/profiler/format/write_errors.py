@@ -30,6 +30,11 @@ _REQUEST_ERRORS: Final = frozenset({
     errno.EROFS,
 })
 
+_ADVICE: Final = {
+    errno.EMFILE: "the program has as many files open as it may; raise the limit (ulimit -n)",
+    errno.ENFILE: "the machine has as many files open as it may; close some",
+}
+
 
 @contextlib.contextmanager
 def explained(path: str | os.PathLike[str]) -> Iterator[None]:
@@ -48,6 +53,7 @@ def explained(path: str | os.PathLike[str]) -> Iterator[None]:
             raise EnvironmentProblem(
                 f"{failed}; the program raised this, so allow the file in its audit hook"
             ) from error
-        raise EnvironmentProblem(f"{failed}; free some space, or choose another disk") from error
+        advice = _ADVICE.get(error.errno, "free some space, or choose another disk")
+        raise EnvironmentProblem(f"{failed}; {advice}") from error
     except ValueError as error:  # a null character
         raise UserError(f"cannot write {os.fsdecode(path)!r}: {error}; name a file") from error

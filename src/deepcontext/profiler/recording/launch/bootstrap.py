@@ -155,10 +155,12 @@ class _Launch:
 
     def _failure(self, error: Exception) -> str:
         reason = f"{type(error).__name__}: {error}"
-        output, label = self._written()
-        if _identity_of(output) in {None, self._earlier_file}:
-            return f"no profile written: {reason}"
-        return f"'{label}' ends with the last snapshot, because the rest could not be written: {reason}"
+        # A file that may no longer be written to was given up for another name, which may not exist.
+        for output, label in (self._written(), (self._options.output, self._options.label)):
+            if _identity_of(output) not in {None, self._earlier_file}:
+                left = "ends with the last snapshot, because the rest could not be written"
+                return f"'{label}' {left}: {reason}"
+        return f"no profile written: {reason}"
 
     def _finish(self) -> None:
         begun_ns = clock.monotonic_ns()
