@@ -36,11 +36,11 @@ def reference() -> str:
 
 def _section(parser: Parser) -> str:
     usage = (parser.usage or "").replace("\n       ", "\n")
-    options = "\n".join(_row(action) for action in parser.actions)
+    options = "".join(f"\n{_row(action)}" for action in parser.actions)
     return "\n\n".join([
         f"```text\n{usage}\n```",
         parser.description or "",
-        f"| option | meaning |\n|---|---|\n{options}\n| `-h`, `--help` | print the help text |",
+        f"| option | meaning |\n|---|---|{options}\n| `-h`, `--help` | print the help text |",
         f"```text\n{parser.epilog}\n```",
     ])
 

@@ -54,7 +54,8 @@ def run(
     Args:
         profile: the profile.
         analyzers: analyzers to run.
-        min_gain: see `promising`.
+        min_gain: leave out findings whose maximum gain is below this share of the profile (0 to 1); findings
+            without a bound are kept.
 
     Raises:
         UserError: an analyzer failed; the message names the analyzer.

@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 
 
 def profile_to_dict(profile: ProfileModel) -> dict[str, Any]:
-    """Return the profile as dictionaries, lists, strings and numbers.
-
-    The keys: ``run`` and ``trust`` as their classes name the fields; ``metrics`` lists the
-    descriptors; ``sections`` holds payloads in base64; ``tree`` is the root. A node has ``id``,
-    ``kind``, ``name``, ``file``, ``line``, ``phase``, ``metrics`` (the stored, exclusive row by
-    metric name, in the metric's unit) and ``children``. A tree is as deep as the program's stack:
-    `json.dumps` needs a recursion limit of about three times its depth.
-    """
+    """Return the answer of `Profile.to_dict`, which describes it."""
     return {
         "run": _run(profile),
         "trust": {

@@ -131,7 +131,14 @@ class Profile(ProfileModel):
         return store.encode_profile(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole profile as a nested tree of JSON's types; see `nested.py`."""
+        """Return the whole profile as dictionaries, lists, strings and numbers.
+
+        The keys: ``run`` and ``trust`` as their classes name the fields; ``metrics`` lists the descriptors;
+        ``sections`` holds payloads in base64; ``tree`` is the root. A node has ``id``, ``kind``, ``name``,
+        ``file``, ``line``, ``phase``, ``metrics`` (the stored, exclusive row by metric name, in the metric's
+        unit) and ``children``. A tree is as deep as the program's stack: `json.dumps` needs a recursion limit
+        of about three times its depth.
+        """
         return nested.profile_to_dict(self)
 
     def with_section(self, name: str, payload: bytes) -> Self:
@@ -140,7 +147,7 @@ class Profile(ProfileModel):
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """The windows that the run was cut into; empty for older and merged profiles, and without steps.
+        """The windows that the run was cut into; empty for older profiles and without steps (of each rank).
 
         Raises:
             ProfileDataError: the section of the windows is damaged.

@@ -222,7 +222,7 @@ class Session:
     def step(self, *, keep: bool = False) -> None:
         """Mark the end of one step of the program's main loop.
 
-        A step takes the time between two marks; the time before the first mark is warm-up.
+        A step takes the time between two marks; the time before the first mark is set-up.
 
         Args:
             keep: keep the time line of the step that ends, whatever its duration; of the steps with

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.inputs import load_one_of, peaks_option
+from deepcontext.ui.cli.inputs import ANY_PROFILE, load_one_of, peaks_option
 from deepcontext.ui.cli.verify import run_verification
 from deepcontext.ui.cli.windows import of_window, window_options
 from deepcontext.ui.known_peaks import with_known_peaks
@@ -47,7 +47,7 @@ exit codes:
   severe as --fail-on exists; with --verify: no finding is gone, or less was saved than expected, 5 the
   file is damaged, foreign or too new""",
     )
-    parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
+    parser.option("file", metavar="FILE", help=ANY_PROFILE)
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
     peaks_option(parser)
     window_options(parser)

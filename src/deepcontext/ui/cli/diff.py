@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.errors import LimitExceededError, UserError
 from deepcontext.ui.cli.command import Parser, positive_float, positive_int
-from deepcontext.ui.cli.inputs import load_one
+from deepcontext.ui.cli.inputs import ANY_PROFILE, load_one
 from deepcontext.ui.cli.windows import of_window, window_options
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ exit codes:
   0 done, 2 unknown metric, unknown number of steps or missing file, 3 the total has grown by more
   than --max-ratio, 5 a file is damaged, foreign or too new""",
     )
-    parser.option("before", metavar="BEFORE", help="baseline profile (*.dcprof)")
-    parser.option("after", metavar="AFTER", help="profile to compare with the baseline (*.dcprof)")
+    parser.option("before", metavar="BEFORE", help=f"baseline: {ANY_PROFILE}")
+    parser.option("after", metavar="AFTER", help=f"what to compare with it: {ANY_PROFILE}")
     parser.option(
         "--per",
         choices=("step", "run"),

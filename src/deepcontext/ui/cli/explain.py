@@ -6,7 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.inputs import chosen_of, load_all, merged_of_many, peaks_option
+from deepcontext.ui.cli.inputs import (
+    ANY_PROFILE,
+    chosen_of,
+    load_all,
+    merged_of_many,
+    peaks_option,
+)
 from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
@@ -29,7 +35,7 @@ examples:
 exit codes:
   0 done, 2 missing file, 5 the file is damaged, foreign or too new""",
     )
-    parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
+    parser.option("file", metavar="FILE", help=ANY_PROFILE)
     parser.option("--json", action="store_true", help="print one JSON object instead of Markdown")
     parser.option(
         "--arguments",

@@ -11,7 +11,7 @@ from deepcontext.errors import UserError
 from deepcontext.ui import export
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.export_tables import export_tables
-from deepcontext.ui.cli.inputs import load_one
+from deepcontext.ui.cli.inputs import ANY_PROFILE, load_one
 from deepcontext.ui.cli.output import Output, add_anonymise_option, add_force_option
 from deepcontext.ui.cli.windows import ALL, of_window, window_options
 
@@ -44,7 +44,7 @@ exit codes:
   0 done, 2 unknown metric, missing file or no kept step, 4 parquet: duckdb is not installed, 5 a file
   is damaged, foreign or too new (the other profiles are written)""",
     )
-    parser.option("file", metavar="FILE", help="profile (*.dcprof) or run directory (*.dcrun)")
+    parser.option("file", metavar="FILE", help=ANY_PROFILE)
     parser.option("--format", required=True, choices=export.FORMATS, help="format to write")
     parser.option(
         "-o",

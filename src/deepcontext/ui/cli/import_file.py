@@ -27,9 +27,10 @@ def make_parser() -> Parser:
         "deepcontext import",
         usage="deepcontext import [-o OUTPUT] FILE [FILE ...]",
         description="""\
-Read a file that another profiler wrote into a profile. The format is recognised by content:
-traces of torch.profiler (Kineto: *.json, *.json.gz). Other commands take such a file, too, where
-they take a profile; import it to read a large file only once.""",
+Read a file that another profiler wrote into a profile: of torch.profiler (Kineto), Nsight
+Systems (SQLite), rocprofv3, Proton, JAX (XPlane), or a sampler (pprof, speedscope, collapsed
+stacks). The format is recognised by content. Other commands take such a file, too, where they take
+a profile; import it to read a large file only once.""",
         epilog="""\
 examples:
   deepcontext import trace.json.gz

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.cli.command import Parser
+
+ANY_PROFILE: Final = "profile (*.dcprof), run directory (*.dcrun) or file of another profiler"
 
 
 def files_of(names: Sequence[str]) -> list[str]:
@@ -80,8 +82,8 @@ def peaks_option(parser: Parser) -> None:
     parser.option(
         "--peaks",
         metavar="FILE",
-        help="peaks of the machine of the run, instead of those in the profile: "
-        "docs/how-to/measure-peaks.md",
+        help="JSON file with the peaks of the machine of the run, instead of those in the profile; its "
+        "form is in the documentation, under 'Measure peaks'",
     )
 
 

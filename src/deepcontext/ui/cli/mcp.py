@@ -26,7 +26,7 @@ examples:
   claude mcp add deepcontext -- deepcontext mcp
   {"mcpServers": {"deepcontext": {"command": "deepcontext", "args": ["mcp"]}}}    in a configuration
 
-tools: summary, top, paths, findings, source, diff
+tools: explain, summary, top, paths, findings, source, diff
 
 exit codes:
   0 the agent closed standard input, 4 the package 'mcp' is not installed""",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from deepcontext.errors import UserError
 from deepcontext.ui.cli.command import Parser, positive_int
 from deepcontext.ui.cli.inputs import (
+    ANY_PROFILE,
     chosen_of,
     load_all,
     merged_of_many,
@@ -41,7 +42,7 @@ examples:
 exit codes:
   0 done, 2 unknown metric or missing file, 5 the file is damaged, foreign or too new""",
     )
-    parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
+    parser.option("file", metavar="FILE", help=ANY_PROFILE)
     parser.option(
         "--limit",
         type=positive_int,
@@ -54,7 +55,7 @@ exit codes:
     parser.option(
         "--metric",
         metavar="NAME",
-        help="metric that orders the tables (default: host_time_ns, the time in operators; "
+        help="metric that the tables show and are sorted by (default: host_time_ns, the time in operators; "
         "elapsed_time_ns for a program without operators)",
     )
     parser.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.peaks import read_file
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.inputs import peaks_option
+from deepcontext.ui.cli.inputs import ANY_PROFILE, peaks_option
 from deepcontext.ui.cli.output import Output, add_force_option
 from deepcontext.ui.cli.windows import of_window, window_options
 
@@ -44,9 +44,7 @@ exit codes:
   0 done, 2 unknown option or missing file, 4 the port is taken,
   5 the file is damaged, foreign or too new""",
     )
-    parser.option(
-        "file", nargs="+", metavar="FILE", help="profile (*.dcprof) or run directory (*.dcrun)"
-    )
+    parser.option("file", nargs="+", metavar="FILE", help=ANY_PROFILE)
     parser.option(
         "--html",
         metavar="FILE",

@@ -44,7 +44,7 @@ def window_options(parser: Parser, default: str | None = None) -> None:
         type=_warmup,
         default=None,
         metavar="N",
-        help="steps before the steady state, or auto: until the time of a step is in its later range "
+        help="steps before the steady state, or auto: until step times are in the range of later steps "
         "(default: auto)",
     )
 
@@ -65,8 +65,8 @@ def of_window(profile: Profile, arguments: argparse.Namespace) -> Profile:
     windows = profile.windows_after(arguments.warmup)
     if not windows:
         raise UserError(
-            f"{_name(profile)} has no windows: no steps were found in the program, or the profile is of an "
-            "older version, or merged; leave out --window"
+            f"{_name(profile)} has no windows: no steps were found in the program (or in a rank), or the "
+            "profile is of an older version; leave out --window"
         )
     chosen = _chosen(windows, wanted)
     if not chosen:

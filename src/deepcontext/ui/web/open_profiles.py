@@ -321,7 +321,7 @@ class OpenProfiles:
         if not windows:
             raise QueryError(
                 f"'{opened.name}' has no window of steps {first} to {last}: no steps were found in the "
-                "program, or the profile is of an older version, or merged"
+                "program (or in a rank), or the profile is of an older version"
             )
         part = replace(opened, steps=(windows[0].first_step, windows[-1].last_step))
         with self._lock:
