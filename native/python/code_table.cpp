@@ -33,8 +33,8 @@ bool matches(const CodeRule &rule, const CodeInfo &info) {
   if (!rule.qualified_name.empty() && rule.qualified_name != info.name) {
     return false;
   }
-  if (rule.role == CodeRole::kFolded && info.name == "<module>") {
-    return false; // the module body runs at import and is not what the marker names
+  if (rule.role == CodeRole::kFolded && !info.is_function) {
+    return false; // such a body runs at import and is not what the marker names
   }
   size_t length = rule.file.size();
   if (info.file.size() < length) {
@@ -127,6 +127,7 @@ CodeInfo CodeTable::describe(const PyCodeObject *code) {
   info.name = copyText(code->co_qualname);
   info.file = copyText(code->co_filename);
   info.first_line = code->co_firstlineno;
+  info.is_function = (code->co_flags & CO_OPTIMIZED) != 0;
   PyObject *table = code->co_linetable;
   if (table && PyBytes_Check(table)) {
     info.table.assign(PyBytes_AS_STRING(table), static_cast<size_t>(PyBytes_GET_SIZE(table)));

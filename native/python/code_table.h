@@ -42,6 +42,7 @@ struct CodeInfo {
   std::string file;  // co_filename
   std::string table; // co_linetable
   int first_line = 0;
+  bool is_function = true; // not the body of a module or a class
   CodeRole role = CodeRole::kPlain;
   uint32_t marker = 0; // interned
 };

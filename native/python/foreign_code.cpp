@@ -86,6 +86,7 @@ std::optional<CodeInfo> describeForeignCode(const void *address, const MemoryRea
     return std::nullopt;
   }
   info.first_line = code->co_firstlineno;
+  info.is_function = (code->co_flags & CO_OPTIMIZED) != 0;
   return info;
 }
 

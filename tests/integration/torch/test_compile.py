@@ -185,9 +185,13 @@ def test_importing_the_compiler_is_no_compiling(script: Any) -> None:
         import torch, deepcontext
         deepcontext.start("out.dcprof", cpu_rate=1000)
         import torch._dynamo.convert_frame
+        body = "import time\\nclass Body:\\n  while time.process_time() < end: pass"
+        code = compile(body, torch._dynamo.convert_frame.__file__, "exec")
+        import time
+        exec(code, {"end": time.process_time() + 0.2})
         deepcontext.stop()
     """)
     profile = script.recording().profile
     names = {profile.frame(node).name for node in range(len(profile.tree))}
-    assert "<module>" in names
+    assert {"<module>", "Body"} <= names
     assert _MARKER not in names
