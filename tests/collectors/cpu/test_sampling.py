@@ -311,7 +311,7 @@ for rival in rivals:
 """)
     used_ns = 1e9 * result.parts["all"][1]
     found = account(result.profile)
-    assert found.of(Cause.PROCESSOR) >= 0.7 * (2e9 - used_ns)
+    assert found.of(Cause.PROCESSOR) >= 0.6 * (2e9 - used_ns)
     assert (
         0.5 * used_ns <= found.of(Cause.OPERATORS, Cause.FORWARD) <= used_ns + 0.3 * (2e9 - used_ns)
     )
