@@ -20,6 +20,7 @@ from deepcontext.profiler.format.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.metric import HOST_TIME_NS, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.ui.cli.heap import keep_freed_memory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -37,6 +38,7 @@ _MEMORY = b'{"version": 1, "steps": 100, "growth_since_step": 8, "untracked_byte
 
 def measure(content: bytes, rounds: int = ROUNDS) -> dict[str, list[float]]:
     """Return the processor ms of every question of every round."""
+    keep_freed_memory()  # as `deepcontext analyze` does
     figures: dict[str, list[float]] = {}
     for _ in range(rounds):
         # A profile caches what it computed, so every round opens it anew.

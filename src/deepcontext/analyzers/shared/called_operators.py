@@ -18,7 +18,6 @@ from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
 NO_FUNCTION: Final = -1
@@ -32,15 +31,15 @@ def called_by_user(profile: Profile) -> source_locations.Mask:
 
     def compute() -> source_locations.Mask:
         tree = profile.tree
-        caller = tree.nearest(~libraries.frames(profile, _passes_on)[tree.frame])
+        caller = tree.nearest(~libraries.of_files(profile, _passes_on)[tree.frame])
         above = np.where(tree.parent == NO_NODE, NO_NODE, caller[tree.parent])
         return np.asarray((above != NO_NODE) & profile.is_user_code()[tree.frame[above]])
 
     return profile.once(called_by_user, compute)
 
 
-def _passes_on(frame: Frame) -> bool:
-    return frame.file.replace("\\", "/").endswith(_PASSING_ON)
+def _passes_on(file: str) -> bool:
+    return file.endswith(_PASSING_ON)
 
 
 def module_calls(profile: Profile, modules: source_locations.Ints) -> source_locations.Ints:

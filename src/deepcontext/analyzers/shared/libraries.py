@@ -43,6 +43,18 @@ def frames(profile: Profile, accepts: Callable[[Frame], bool]) -> npt.NDArray[np
     return profile.once((frames, accepts), compute)
 
 
+def of_files(profile: Profile, accepts: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    """Return which frames' files are accepted, shape (frames,); asked once for each file, with "/" in it."""
+
+    def compute() -> npt.NDArray[np.bool_]:
+        files, number = np.unique(profile.frames.file, return_inverse=True)
+        strings = profile.frames.strings
+        answers = [accepts(strings[each].replace("\\", "/")) for each in files.tolist()]
+        return np.array(answers, np.bool_)[number]
+
+    return profile.once((of_files, accepts), compute)
+
+
 def is_saving(file: str) -> bool:
     """Return whether a file is the framework's that saves and loads tensors."""
     return file.replace("\\", "/").endswith(_SAVING)

@@ -18,7 +18,6 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
 
 # Library code that reads tensors on the CPU: samplers' indices, sizes of packed batches, optimizers'
@@ -33,7 +32,7 @@ def value_reads(profile: Profile) -> Query:
     functions that run no part of a model.
     """
     asked = source_locations.apart(asked_reads(profile))
-    on_cpu = libraries.frames(profile, _is_on_cpu)[profile.tree.frame]
+    on_cpu = libraries.of_files(profile, _is_on_cpu)[profile.tree.frame]
     asked = source_locations.without(asked, Query(profile, on_cpu))
     nodes = asked.nodes()
     if not len(nodes):
@@ -67,8 +66,8 @@ def _within_operators(profile: Profile) -> source_locations.Mask:
     return np.asarray((profile.frames.kind == FrameKind.OPERATOR)[tree.frame[asker]])
 
 
-def _is_on_cpu(frame: Frame) -> bool:
-    return _ON_CPU.search(frame.file.replace("\\", "/")) is not None
+def _is_on_cpu(file: str) -> bool:
+    return _ON_CPU.search(file) is not None
 
 
 def _computing(profile: Profile, functions: source_locations.Ints) -> source_locations.Ints:

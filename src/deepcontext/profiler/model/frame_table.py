@@ -24,6 +24,8 @@ _GENERATED: Final = "<string>"
 # Modules of the interpreter that have no file.
 _FROZEN: Final = "<frozen "
 _BODY: Final = "<module>"
+# A call of the class would search for each.
+_KINDS: Final = {int(kind): kind for kind in FrameKind}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +51,7 @@ class FrameTable:
 
     def __getitem__(self, index: int) -> Frame:
         return Frame(
-            kind=FrameKind(int(self.kind[index])),
+            kind=_KINDS[int(self.kind[index])],
             name=self.strings[int(self.name[index])],
             file=self.strings[int(self.file[index])],
             line=int(self.line[index]),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import DeepContextError, UserError
 from deepcontext.ui.cli.command import EXIT_CODES, Command, Parser, nearest
+from deepcontext.ui.cli.heap import keep_freed_memory
 from deepcontext.ui.cli.streams import (
     ReaderGoneError,
     complain,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# What they freed would stay with them for as long as they wait.
+_SERVERS: Final = frozenset({"view", "mcp"})
 # `import` is a keyword.
 _MODULES: Final = {"import": "import_file"}
 
@@ -128,6 +131,8 @@ def _run(words: list[str]) -> int:
         if command.name == words[0]:
             if not command.takes_program:
                 occupy_closed_descriptors()
+                if command.name not in _SERVERS:
+                    keep_freed_memory()
             try:
                 return command.main(words[1:])
             except SystemExit as stop:  # argparse exits after it has printed a help text
