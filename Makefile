@@ -11,6 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side: one more than two processors, because a third of the
 # time tests wait. Tests hold beside other work, so also beside each other.
 JOBS ?= 3
+PYTEST_SUITE = $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --reruns $(RERUNS) --max-suite-reruns 3 --rerun-show-tracebacks
 
 .PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser long compat newest fuzz soak ecosystem processes traces wheels cases store-cases gains mutations gpu sanitize sanitize-soak bench clean
 
@@ -60,8 +61,8 @@ quick-test:
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(QUICK_TESTS)
 
 test: $(VENV)/.installed ## static checks, native tests, the default test suite
-	$(MAKE) -j2 --output-sync=target check native-test web browser
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --reruns $(RERUNS) --max-suite-reruns 3 --rerun-show-tracebacks
+	$(MAKE) -j2 --output-sync=target check native-test web
+	$(PYTEST_SUITE)
 
 check: $(VENV)/.installed ## formatters, linters, type checkers, layers
 	$(BIN)/ruff check .
@@ -113,8 +114,8 @@ web: ## check the page's sources, and that the committed bundle is their build (
 browser: $(VENV)/.installed ## Chromium for the browser tests
 	tools/setup_browser.sh $(BIN)/python
 
-long: $(VENV)/.installed ## tests of whole programs of a framework, ten seconds of processor time each
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m long
+long: $(VENV)/.installed browser ## tests of five seconds and more, and of the page in a browser; CI runs them
+	$(PYTEST_SUITE) -m "long or browser"
 
 compat: $(VENV)/.installed ## other versions of Python and of the frameworks, each in an environment
 	$(BIN)/python -m pytest -q -m compat tests/compat

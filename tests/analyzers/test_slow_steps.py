@@ -82,6 +82,7 @@ def findings(folder: Path, plant: str, *only: str) -> list[Finding]:
     return list(run_analyzers(Profile.load(folder / "run.dcprof"), only=["slow_steps", *only]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("plant", "line", "words"),
     [
@@ -200,6 +201,7 @@ for step in range(1, 161):
 """
 
 
+@pytest.mark.long
 def test_a_wait_for_the_work_that_other_steps_queued_is_no_slow_step(tmp_path: Path) -> None:
     """Steps that only queue work are short, and the step that reads a result waits for all of them."""
     (tmp_path / "train.py").write_text(QUEUES, encoding="utf-8")

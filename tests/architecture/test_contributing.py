@@ -110,6 +110,7 @@ def drawing(make_profile: Callable[..., Profile], tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_cause_is_added_in_the_steps_of_the_guide(checkout: Path, drawing: Path) -> None:
     def analyze() -> str:
         words = ("analyze", "--only", "cheaper_operator", str(drawing))

@@ -22,6 +22,7 @@ def verdicts() -> list[Verdict]:
     return [verdict(pair, PROFILES) for pair in STORED]
 
 
+@pytest.mark.long
 def test_faults_are_told_and_nothing_else(verdicts: list[Verdict]) -> None:
     print(summary(verdicts), *misses(verdicts), sep="\n")
     assert recall(verdicts) >= _LEAST_RECALL

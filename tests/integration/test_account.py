@@ -122,6 +122,7 @@ def _profiled(folder: Path, name: str) -> tuple[Account, list[float], int]:
     return account(done.profile), json.loads(done.stdout), line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_account_of_a_program(tmp_path: Path, name: str) -> None:
     if name in {"torch", "jax"} and importlib.util.find_spec(name) is None:

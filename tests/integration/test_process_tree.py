@@ -47,6 +47,7 @@ def command(seconds: float, status: int) -> list[str]:
     return [sys.executable, "-c", LAUNCHER, str(seconds), str(status)]
 
 
+@pytest.mark.long
 def test_past_the_limit_everything_below_is_ended(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run_tree(command(600, 0), cwd=tmp_path, timeout_s=5)

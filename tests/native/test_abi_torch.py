@@ -48,6 +48,7 @@ def _compile(folder: Path, include: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_declarations_equal_the_headers(tmp_path: Path) -> None:
     done = _compile(tmp_path, _NATIVE)
     assert done.returncode == 0, done.stderr

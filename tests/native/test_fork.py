@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -52,6 +54,7 @@ def test_a_child_may_begin_a_session_of_its_own(in_subprocess: Callable[[str], s
     assert int(output) == 7
 
 
+@pytest.mark.long
 def test_forks_while_threads_read_the_tree(in_subprocess: Callable[[str], str]) -> None:
     # Readers hold the tables' locks without the GIL; the child frees code, which needs one of them.
     output = in_subprocess("""

@@ -106,6 +106,7 @@ def test_a_frame_that_points_anywhere_costs_the_sample_and_not_the_program(
     in_subprocess(program(offset, state, ", ".join(map(hex, ADDRESSES))))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", CALLS)
 def test_what_only_looks_like_a_code_object_is_none(
     state: str, in_subprocess: Callable[[str], str]

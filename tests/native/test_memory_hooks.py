@@ -172,6 +172,7 @@ def test_what_was_there_before_and_what_is_freed_after_are_no_trouble(
     """)
 
 
+@pytest.mark.long
 def test_a_forked_child_counts_nothing_and_may_begin_a_session(run: Callable[[str], str]) -> None:
     run("""
         stop = threading.Event()

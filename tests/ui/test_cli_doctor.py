@@ -125,6 +125,7 @@ def test_core_that_cannot_be_loaded_exits_with_4(tmp_path: Path) -> None:
     assert "native core" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 def test_peaks_are_measured_and_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -131,6 +131,7 @@ def test_json_holds_what_was_measured(script: Path, capsys: pytest.CaptureFixtur
     assert result["file_bytes"] > 100
 
 
+@pytest.mark.long
 def test_a_step_and_its_hooks_are_listed(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(STEPS, encoding="utf-8")
     assert app.main(["overhead", "--json", "--pairs", "1", str(script)]) == 0

@@ -329,6 +329,7 @@ def test_a_program_too_short_to_be_sampled_gets_one_sentence(folder: Path, scrip
     assert (folder / "short.dcprof").exists()
 
 
+@pytest.mark.long
 def test_torch_that_was_imported_and_not_used_is_mentioned(folder: Path) -> None:
     pytest.importorskip("torch")
     (folder / "unused.py").write_text("import torch\n", encoding="utf-8")

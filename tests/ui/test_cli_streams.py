@@ -82,6 +82,7 @@ def ends(training_folder: Path, kept_folder: Path) -> dict[str, Any]:
     return ends
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_pipe_without_a_reader_ends_the_command_as_any_program(
     ends: dict[str, Any], name: str
@@ -91,6 +92,7 @@ def test_a_pipe_without_a_reader_ends_the_command_as_any_program(
     assert errors in {"", "Ctrl-C ends it\n"} or errors.startswith("note: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("output", ["full", "closed"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_output_that_cannot_be_written_is_one_error(

@@ -522,6 +522,7 @@ def opened(*profiles: Profile) -> OpenProfiles:
     ])
 
 
+@pytest.mark.long
 def test_random_trees_under_random_switches(engine: Engine) -> None:
     nodes = lacking = 0
     for seed in range(40):
@@ -541,6 +542,7 @@ def test_random_trees_under_random_switches(engine: Engine) -> None:
     assert lacking > 400
 
 
+@pytest.mark.long
 def test_large_trees_are_cut_alike(engine: Engine) -> None:
     profile = varied(random_profile(12_000, depth=12), 1)
     others = [varied(random_profile(4_000, seed=seed, depth=12), 1) for seed in (1, 2)]

@@ -83,6 +83,7 @@ def test_text_of_imported_files_does_not_make_a_page_large(tmp_path: Path) -> No
     check_size(path)
 
 
+@pytest.mark.long
 def test_the_page_of_an_example_is_little_larger_than_its_profile(tmp_path: Path) -> None:
     """That of JAX is in tests/integration/jax/test_example.py."""
     if find_spec("torch") is None:

@@ -80,6 +80,7 @@ def _assert_told(text: str, where: str) -> None:
     assert "return sum(i * i for i in range(n))" in lines[told + 2]
 
 
+@pytest.mark.long
 def test_the_report_continues_in_the_package_that_the_line_calls(folder: Path) -> None:
     (folder / "main.py").write_text(CALLER.format(n=WORK), encoding="utf-8")
     text = _run(folder, "-m", "deepcontext", "profile", "--cpu-rate", "1000", "main.py")

@@ -36,6 +36,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_report(command: str, training_folder: Path, golden: Callable[[str, str], None]) -> None:
     words = shlex.split(command)

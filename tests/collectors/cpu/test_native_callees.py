@@ -67,6 +67,7 @@ def places(path: Path, program: str, *options: str) -> dict[str, Place]:
     return {text[place.frame.line - 1]: place for place in found.lines if place.frame}
 
 
+@pytest.mark.long
 def test_a_line_names_the_function_that_it_runs(tmp_path: Path) -> None:
     work = "\n".join(
         f"{line}\nbusy({line.partition(' =')[0]})\nvalues = values[:50_000]"

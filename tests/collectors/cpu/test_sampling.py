@@ -293,6 +293,7 @@ with Part("all"):
     assert trust["samples_lost"] <= 0.02 * (trust["samples_running"] + trust["samples_waiting"]) + 2
 
 
+@pytest.mark.long
 def test_an_operator_without_a_processor_waits_for_one(run: Run) -> None:
     pytest.importorskip("torch")
     result = run("""

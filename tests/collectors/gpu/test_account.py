@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.collectors.gpu.test_scenarios import Record
 
 
+@pytest.mark.long
 def test_records_without_times_are_lost_gpu_time(record: Record, gpu: FakeGpu) -> None:
     def work() -> None:
         gpu.launch("k", us=10, count=10)

@@ -161,6 +161,7 @@ def test_the_layout_is_found() -> None:
     assert _native.torch_load_group_calls() == ""
 
 
+@pytest.mark.long
 def test_finding_the_layout_takes_no_memory() -> None:
     """Torch's constructor makes a list of the group's ranks, however many it is told of."""
     program = """
@@ -178,6 +179,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(done.stdout) < 10_000  # KiB
 
 
+@pytest.mark.long
 def test_operation_type_and_bytes_are_read_and_kernels_are_below(
     record_rank: Record, groups: Groups
 ) -> None:

@@ -268,6 +268,7 @@ def test_a_full_buffer_of_the_device_is_emptied_once(record: Record, nvidia: Fak
     assert nvidia.count("misuses") == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", ["cuptiPCSamplingStart", "cuptiPCSamplingGetData"])
 def test_a_call_that_does_not_return_delays_the_program_once(
     nvidia: FakeGpu, function: str
@@ -375,6 +376,7 @@ def test_a_captured_graph_outlives_the_windows(record: Record, nvidia: FakeGpu) 
     assert nvidia.count("misuses") == 0
 
 
+@pytest.mark.long
 def test_another_thread_ends_the_window_of_one_that_is_gone(
     record: Record, nvidia: FakeGpu
 ) -> None:

@@ -261,6 +261,7 @@ def test_records_are_taken_back_from_a_tool_that_gave_no_notice(
     assert "20 of 60 launches of GPU work left no record" in recording.report.reason
 
 
+@pytest.mark.long
 def test_a_use_without_a_gpu_changes_nothing(record: Record, nvidia: FakeGpu) -> None:
     functions = torch_profiler._prepare_profiler, torch_profiler._disable_profiler
 

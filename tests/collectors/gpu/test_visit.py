@@ -9,10 +9,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -69,6 +68,7 @@ def test_a_page_says_what_a_visit_may_change(
     assert "| 1 passed, 1 skipped |" in page
 
 
+@pytest.mark.long
 def test_tests_that_run_beside_each_other_are_joined(tmp_path: Path, fakes: Path) -> None:
     """One that hangs is ended, with its programs, and told."""
     for name in (

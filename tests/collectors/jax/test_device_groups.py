@@ -78,6 +78,7 @@ print(*sorted(forms))
 """
 
 
+@pytest.mark.long
 def test_groups_are_those_that_the_compiler_prints() -> None:
     forms = subprocess.check_output(
         [sys.executable, "-c", EXCHANGES], text=True, timeout=300

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from deepcontext import _native
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fakes"))
@@ -29,6 +31,7 @@ def _calling(name: str, opcode: str, *computations: int) -> Instruction:
     return Instruction(name, opcode, more=field(38, numbers(*computations)))
 
 
+@pytest.mark.long
 def test_computations_that_run_each_other_very_deeply_are_cut_off() -> None:
     depth = 100_000
     computations = [[_calling(f"call.{number}", "call", number + 1)] for number in range(1, depth)]

@@ -65,6 +65,7 @@ def test_multiprocessing(same_as_python: Any, method: str) -> None:
     assert_is_of_the_parent(profile, same_as_python)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", FORKS.values(), ids=FORKS)
 def test_forked_child(same_as_python: Any, source: str) -> None:
     profile = same_as_python(BEFORE_FORK + source + AFTER_FORK)

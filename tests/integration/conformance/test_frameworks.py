@@ -58,6 +58,7 @@ TOGETHER = "import torch\n" + TRAINING + THREADS + LOADER.format(method="fork", 
 SPAWNED = "import torch\n" + LOADER.format(method="spawn", count=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("status", "source", "operators"),
     [
@@ -84,6 +85,7 @@ def without_tracker_warnings(text: str) -> str:
     return re.sub(r".*/resource_tracker\.py:\d+: UserWarning: .*\n(  .*\n)?", "", text)
 
 
+@pytest.mark.long
 def test_training_killed_by_sigterm_keeps_its_operators(
     same_as_python: Any,
 ) -> None:

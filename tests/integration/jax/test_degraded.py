@@ -74,6 +74,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     return lambda gone: Recording(Profile.load(folder / f"{gone}.dcprof"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PRIVATE_NAMES, ids=lambda name: name.what)
 def test_a_missing_private_name_degrades_with_its_reason(
     recorded: Recorded, name: PrivateName

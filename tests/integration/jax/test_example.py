@@ -49,6 +49,7 @@ def profile(run: tuple[deepcontext.Profile, str]) -> deepcontext.Profile:
     return run[0]
 
 
+@pytest.mark.long
 def test_the_end_of_the_run_shows_the_device_time_as_a_tree(
     run: tuple[deepcontext.Profile, str],
 ) -> None:

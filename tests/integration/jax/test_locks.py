@@ -58,6 +58,7 @@ print(check.count())
 """
 
 
+@pytest.mark.long
 def test_a_session_with_jax_and_pytorch(tmp_path: Path) -> None:
     library, output = locks_check.build(tmp_path), tmp_path / "out.dcprof"
     done = subprocess.run(

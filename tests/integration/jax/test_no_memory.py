@@ -73,6 +73,7 @@ deepcontext.stop()
 """
 
 
+@pytest.mark.long
 def test_hooks_that_run_out_of_memory(tmp_path: Path) -> None:
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:

@@ -287,6 +287,7 @@ def test_numpy_arguments_are_shown_at_the_line_that_gives_them(record: Record) -
     assert (made.bytes, made.source.function.rpartition(".")[2]) == (1024, "make")
 
 
+@pytest.mark.long
 def test_internal_threads_are_not_in_the_profile_and_take_no_signals(run_script: Any) -> None:
     recording = run_script("""
         import pathlib, time
@@ -388,6 +389,7 @@ def _turns() -> Iterator[int]:
         yield 0
 
 
+@pytest.mark.long
 def test_what_is_sampled_whole_at_first_counts_for_no_more_than_the_rest(
     record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +420,7 @@ def endless(x: Any, turns: Any) -> Any:
     )[1]
 
 
+@pytest.mark.long
 def test_a_long_loop_of_tiny_operations_is_seen_in_short_parts(
     record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:

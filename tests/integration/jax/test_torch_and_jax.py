@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tests.integration.jax.conftest import RunScript
 
 
+@pytest.mark.long
 def test_one_tree_holds_torch_operators_and_jax_programs(run_script: RunScript) -> None:
     recording = run_script(
         """

@@ -155,6 +155,7 @@ child.join()
 """
 
 
+@pytest.mark.long
 def test_no_garbage_of_the_parent_is_collected_where_a_forked_child_begins(tmp_path: Path) -> None:
     done, run_ = run(tmp_path, COLLECTIONS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
@@ -224,6 +225,7 @@ def test_a_forked_child_that_imports_the_framework_itself_has_a_profile(tmp_path
     assert found["daemonic"].run.parent_pid == program.run.pid
 
 
+@pytest.mark.long
 def test_a_child_that_uses_jax_has_a_profile(tmp_path: Path) -> None:
     code = "import jax\nf = jax.jit(lambda x: (x @ x).sum())\nfor _ in range(20): f(jax.numpy.ones((9, 9)))"
     done, run_ = run(
@@ -246,6 +248,7 @@ def test_however_a_child_ends_its_profile_is_there(tmp_path: Path) -> None:
     assert found == {"exit": 4, "snapshot": 3}  # the program is one of the four
 
 
+@pytest.mark.long
 def test_a_child_may_record_itself(tmp_path: Path) -> None:
     code = (
         "import torch, deepcontext\n"
@@ -283,6 +286,7 @@ def test_children_see_the_program_s_own_pythonpath_and_sitecustomize(tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (0, "True 1\n", "")
 
 
+@pytest.mark.long
 def test_what_starts_the_profiler_in_a_child_is_no_line_of_the_program(tmp_path: Path) -> None:
     folder = tmp_path / "site"
     folder.mkdir()
@@ -641,6 +645,7 @@ def test_children_that_ask_at_once_are_counted_exactly(tmp_path: Path) -> None:
     assert run_directory.left_out_text(tmp_path).startswith(" (128 more")
 
 
+@pytest.mark.long
 def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:
     child = "[sys.executable, '-c', 'import torch; torch.ones(2).sum()']"
     variables = "{**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}"
@@ -661,6 +666,7 @@ def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:
     assert Profile.load(tmp_path / "job.dcprof").run.ranks == 2
 
 
+@pytest.mark.long
 def test_commands_take_a_run_directory(tmp_path: Path) -> None:
     _, run_ = run(tmp_path, "import torch\ntorch.ones(2).sum()\n", *AS_RUN)
     other = run_directory.profiles(run_)[0]

@@ -105,6 +105,7 @@ def test_a_command_written_in_python_is_recorded_as_a_script(
     assert Profile.load(tmp_path / written).run.exit_reason == "exit"
 
 
+@pytest.mark.long
 def test_torchrun_is_followed_and_not_recorded(tmp_path: Path) -> None:
     words = ["torchrun", "--standalone", "--nproc-per-node", "2", "train.py"]
     done = run(tmp_path, words, {"train.py": RANK})

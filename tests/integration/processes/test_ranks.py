@@ -77,6 +77,7 @@ def runs(folder: Path) -> dict[str, RunInfo]:
     return {path.name: Profile.load(path).run for path in paths}
 
 
+@pytest.mark.long
 def test_a_restart_of_the_ranks_keeps_both_attempts(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(textwrap.dedent(RESTARTED), encoding="utf-8")
     launcher = ("torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1")
@@ -107,6 +108,7 @@ def test_a_restart_of_the_ranks_keeps_both_attempts(tmp_path: Path) -> None:
     assert job.query().name("c10d::allreduce_").total("host_time_ns") > 0
 
 
+@pytest.mark.long
 def test_processes_that_the_program_numbers_are_ranks(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(textwrap.dedent(SPAWNED), encoding="utf-8")
     run(tmp_path, "deepcontext", "profile", "-q", "--children", "frameworks", "program.py")

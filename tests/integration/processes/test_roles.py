@@ -91,6 +91,7 @@ def _deepcontext(
     )
 
 
+@pytest.mark.long
 def test_processes_have_the_roles_of_what_they_run(folder: Path) -> None:
     told = json.loads(_deepcontext(folder, "report", "--json", "job.dcrun").stdout)["processes"]
     program, *children = told

@@ -179,6 +179,7 @@ def test_graph_breaks_make_a_region_each(record: Any) -> None:
     assert again.calls("CompiledFunctionBackward") == 6
 
 
+@pytest.mark.long
 def test_importing_the_compiler_is_no_compiling(script: Any) -> None:
     # DistributedDataParallel and optimizers import it in programs that compile nothing.
     script.run("""

@@ -84,6 +84,7 @@ def check_asynchronous_scopes(recording: Any) -> None:
     assert all(totals[node] > 0 for node in scopes)
 
 
+@pytest.mark.long
 def test_a_world_of_one(script: Any) -> None:
     script.run(PROGRAM, "1", MASTER_ADDR="127.0.0.1")
     recording = script.recording("rank0.dcprof")
@@ -91,6 +92,7 @@ def test_a_world_of_one(script: Any) -> None:
     check_asynchronous_scopes(recording)
 
 
+@pytest.mark.long
 def test_two_ranks(script: Any) -> None:
     printed = script.run(PROGRAM, "2", MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1")
     values = {line.split()[1] for line in printed.splitlines()}
@@ -125,6 +127,7 @@ UNEVEN = """
 """
 
 
+@pytest.mark.long
 def test_every_rank_that_torchrun_starts_has_a_profile_and_merged_they_show_who_waits(
     script: Any,
 ) -> None:

@@ -7,6 +7,7 @@ import linecache
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import torch
 from rich.console import Console
 
@@ -58,6 +59,7 @@ def stall(number: int) -> None:
             torch.linalg.svd(torch.ones(64, 64))
 
 
+@pytest.mark.long
 def test_the_slowest_steps_are_kept_with_what_made_them_slow(record: Any) -> None:
     recording = record(train, stall)
     slowest = max(recording.profile.exemplars, key=lambda each: each.duration_ns)
@@ -75,6 +77,7 @@ def test_the_slowest_steps_are_kept_with_what_made_them_slow(record: Any) -> Non
     assert sum(ExemplarReason.RANDOM in each for each in reasons) == 8
 
 
+@pytest.mark.long
 def test_spans_are_nested_as_their_operators_are(record: Any) -> None:
     recording = record(train, stall)
     tree = recording.profile.tree
@@ -95,6 +98,7 @@ def marked(number: int) -> None:
     deepcontext.step(keep=number == 41)
 
 
+@pytest.mark.long
 def test_the_program_may_mark_a_step(record: Any) -> None:
     recording = record(train, marked)
     exemplar = kept(recording, 41)
@@ -218,6 +222,7 @@ def test_a_kept_step_agrees_with_pytorchs_trace(record: Any) -> None:
     assert spans == wanted
 
 
+@pytest.mark.long
 def test_a_slow_step_is_reported_with_its_line(record: Any) -> None:
     recording = record(train, stall)
     slowest = max(recording.profile.exemplars, key=lambda each: each.duration_ns)

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 COLLECTIONS = 5
 
 
+@pytest.mark.long
 def test_collections_are_at_the_line_that_called_them(record: Any) -> None:
     crowd = [[number] for number in range(100_000)]
 

@@ -66,6 +66,7 @@ def emptied(monkeypatch: pytest.MonkeyPatch) -> Any:
     gc.collect()
 
 
+@pytest.mark.long
 def test_variables_attributes_and_keys_are_named(record: Any) -> None:
     trainer, slots = Trainer(), Slots(None)
 
@@ -108,6 +109,7 @@ def test_a_local_variable_is_named_by_a_snapshot(tmp_path: Path) -> None:
     assert name.endswith("workload")
 
 
+@pytest.mark.long
 def test_tensors_in_rows_count_for_the_list_of_rows(record: Any) -> None:
     rows: list[tuple[int, Any]] = []
     recording = record(lambda: rows.extend(enumerate(make())), holders=True)
@@ -132,6 +134,7 @@ def test_frames_that_a_traceback_keeps_are_named(record: Any) -> None:
     assert [name for name in names if name.startswith("a traceback") and "fail" in name]
 
 
+@pytest.mark.long
 def test_what_each_step_makes_anew_is_not_kept(record: Any) -> None:
     trainer = Trainer()
 
@@ -174,6 +177,7 @@ class Hostile(list[Any]):
     __hash__ = None  # type: ignore[assignment]
 
 
+@pytest.mark.long
 def test_no_code_of_the_program_runs(record: Any) -> None:
     class Owner:
         def __getattribute__(self, name: str) -> Any:
@@ -235,6 +239,7 @@ def test_variables_of_running_functions() -> None:
     assert ("test_variables_of_running_functions", "mine") in names
 
 
+@pytest.mark.long
 def test_the_program_keeps_nothing_alive_longer(record: Any) -> None:
     def workload() -> None:
         shared.extend(make())
@@ -246,6 +251,7 @@ def test_the_program_keeps_nothing_alive_longer(record: Any) -> None:
     assert [row["is_complete"] for row in rows] == [True] * len(rows)
 
 
+@pytest.mark.long
 def test_a_search_that_ended_early_is_reported(
     record: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +276,7 @@ def test_a_tuple_that_is_being_filled_is_left_alone() -> None:
     assert [held for held, _ in rows if type(held) is tuple] == []
 
 
+@pytest.mark.long
 def test_frames_that_are_cleared_free_their_tensors(record: Any) -> None:
     """Looking at a frame must not give it a dict of its variables, which clearing leaves."""
     kept: list[Exception] = []

@@ -147,6 +147,7 @@ def test_no_window_opens_where_two_threads_run_operators(record: Any) -> None:
     assert not counts(record(work), "aten::neg_")
 
 
+@pytest.mark.long
 def test_forks_in_windows_harm_nobody(record: Any) -> None:
     data = torch.ones(4)
 

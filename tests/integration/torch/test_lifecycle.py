@@ -23,6 +23,7 @@ def collectors(recording: Any, *names: str) -> list[Any]:
     return [c for c in recording.profile.trust.collectors if c.name in names]
 
 
+@pytest.mark.long
 def test_start_before_the_import_of_torch(script: Any) -> None:
     script.run("""
         import deepcontext
@@ -41,6 +42,7 @@ def test_start_before_the_import_of_torch(script: Any) -> None:
     assert collector.details["torch"] == torch.__version__
 
 
+@pytest.mark.long
 def test_start_before_the_import_and_import_in_a_thread(script: Any) -> None:
     script.run("""
         import deepcontext, threading
@@ -59,6 +61,7 @@ def test_start_before_the_import_and_import_in_a_thread(script: Any) -> None:
     assert recording.calls("aten::neg") == recording.calls("aten::sin") == 1
 
 
+@pytest.mark.long
 def test_start_while_torch_is_being_imported(script: Any) -> None:
     script.run("""
         import sys, threading, deepcontext
@@ -82,6 +85,7 @@ def test_start_while_torch_is_being_imported(script: Any) -> None:
     assert script.recording().calls("aten::neg") == 1
 
 
+@pytest.mark.long
 def test_a_program_that_asks_for_the_spec_of_torch_before_it_imports_it(script: Any) -> None:
     script.run("""
         import importlib.util, deepcontext
@@ -96,6 +100,7 @@ def test_a_program_that_asks_for_the_spec_of_torch_before_it_imports_it(script: 
     assert [c.status for c in collectors(recording, "torch", "memory")] == ["ran", "ran"]
 
 
+@pytest.mark.long
 def test_a_torch_that_was_loaded_unnoticed_is_observed_from_the_next_snapshot(script: Any) -> None:
     script.run("""
         import sys, deepcontext
@@ -115,6 +120,7 @@ def test_a_torch_that_was_loaded_unnoticed_is_observed_from_the_next_snapshot(sc
     assert any("all operators before" in note for note in recording.profile.trust.notes)
 
 
+@pytest.mark.long
 def test_a_torch_that_was_loaded_unnoticed_to_the_end_is_a_fault_of_the_profiler(
     script: Any,
 ) -> None:
@@ -167,6 +173,7 @@ def test_no_torch_at_all(script: Any) -> None:
     assert "did not import torch" in collector.reason
 
 
+@pytest.mark.long
 def test_ten_sessions(record: Any) -> None:
     nodes = set()
     for _ in range(10):
@@ -219,6 +226,7 @@ def test_backward_of_a_forward_in_the_last_session_is_not_mixed_up(record: Any) 
     assert recording.counters["backward_links_missed"] == 2
 
 
+@pytest.mark.long
 def test_start_and_stop_while_other_threads_work() -> None:
     over = threading.Event()
     made: list[int] = []
@@ -319,6 +327,7 @@ def test_a_fork_in_the_middle_leaves_the_child_alone(record: Any) -> None:
     assert recording.counters["forked_children"] == 1
 
 
+@pytest.mark.long
 def test_a_session_of_a_forked_child_counts_no_time_twice(script: Any) -> None:
     output = script.run("""
         import os, sys, time, torch, deepcontext
@@ -352,6 +361,7 @@ def test_a_session_of_a_forked_child_counts_no_time_twice(script: Any) -> None:
     assert operators + running + waiting < 1.1
 
 
+@pytest.mark.long
 def test_a_fault_of_the_profiler_while_torch_is_imported_does_not_reach_the_program(
     script: Any,
 ) -> None:
@@ -369,6 +379,7 @@ def test_a_fault_of_the_profiler_while_torch_is_imported_does_not_reach_the_prog
     assert "cannot be observed: AttributeError: " in collector.reason
 
 
+@pytest.mark.long
 def test_a_child_with_a_session_of_its_own_does_not_record_its_calibration(script: Any) -> None:
     script.run(
         """

@@ -294,6 +294,7 @@ def test_an_allocator_of_another_kind_is_refused_and_nothing_is_hooked(
     assert pool(record(known_peak)).peak_bytes == 9 * MIB
 
 
+@pytest.mark.long
 def test_the_program_sees_no_difference(script: Any) -> None:
     output = script.run("""
         import deepcontext, torch, os
@@ -319,6 +320,7 @@ def test_the_section_is_plain_json(record: Any) -> None:
     assert content["pools"][0]["peak_bytes"] == 9 * MIB
 
 
+@pytest.mark.long
 def test_the_leak_of_the_documentation_is_found(script: Any) -> None:
     page = Path(__file__).parents[3] / "docs" / "explanation" / "memory.md"
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
@@ -357,6 +359,7 @@ def test_the_report_shows_memory_to_people_and_programs(record: Any) -> None:
     assert "loss = (batch * weight).sin().sum()" in text
 
 
+@pytest.mark.long
 def test_snapshots_while_other_threads_make_gradients() -> None:
     # Backward passes put gradients in their places without the GIL.
     program = """
@@ -394,6 +397,7 @@ deepcontext.stop()
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clear", ["parameter.grad = None", "setattr(parameter, 'grad', None)"])
 @pytest.mark.parametrize("mode", ["nullcontext()", "torch.device('cpu')"])
 def test_gradients_that_another_thread_destroys_are_not_read(clear: str, mode: str) -> None:

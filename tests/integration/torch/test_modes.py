@@ -21,6 +21,7 @@ def pointwise(x: Any) -> Any:
     return torch.mul(torch.mul(x, 0.5), torch.add(torch.tanh(inner), 1.0))
 
 
+@pytest.mark.long
 def test_the_advice_is_for_the_function_that_calls_the_operators(
     record: Callable[..., Recording],
 ) -> None:

@@ -239,6 +239,7 @@ def test_many_threads(record: Record, library: Path) -> None:
         ]
 
 
+@pytest.mark.long
 def test_a_program_of_threads_recursion_generators_and_workers(script: Script) -> None:
     script.run("""
         import os

@@ -138,6 +138,7 @@ LOADER = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
 def test_data_loading_in_worker_processes(script: Any, method: str, workers: int) -> None:
     """Workers neither crash nor write into the file; waiting for them is data loading."""

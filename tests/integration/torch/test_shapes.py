@@ -134,6 +134,7 @@ def test_tensors_without_a_plain_shape_print_nothing(
     assert {"aten::sin(f32[3, 2])", "aten::sin([?])"} <= names(recording, "aten::sin")
 
 
+@pytest.mark.long
 @can_tell_shapes
 def test_symbolic_shapes_print_nothing(script: Any) -> None:
     """Dynamic shapes are tensors whose sizes are expressions, while they are being traced."""

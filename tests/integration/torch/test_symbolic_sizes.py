@@ -53,6 +53,7 @@ MAPPED = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shapes", ["False", "True"])
 def test_a_function_of_dynamic_sizes_is_compiled_once_and_exported(
     script: Any, shapes: str

@@ -102,6 +102,7 @@ def disagreements(recording: Any, reference: Any) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_sums_of_exclusive_times_agree(record: Any, arguments: tuple[Any, ...]) -> None:
     """Over operators of 20 us and more; the wrapper's time is its operator's.
 

@@ -83,6 +83,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Profile, Profile]:
     return load(folder / "run.dcprof"), load(folder / "trace.json.gz")
 
 
+@pytest.mark.long
 def test_operators_are_the_same(pair: tuple[Profile, Profile]) -> None:
     (recorded, times), (traced, traced_times) = map(operators, pair)
     common = {name for name in recorded if name.startswith("aten::")}

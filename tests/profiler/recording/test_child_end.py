@@ -107,6 +107,7 @@ def scopes(profile: Profile) -> set[str]:
     return {node.frame.name for node in profile.query().kind("scope")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_a_session_in_a_process_records_to_its_end(tmp_path: Path, method: str) -> None:
     done = run(tmp_path, PROCESS, method)

@@ -34,6 +34,7 @@ def test_a_scope_of_any_name_without_a_session(name: str) -> None:
         pass
 
 
+@pytest.mark.long
 @settings(max_examples=10)  # a session takes longer than a hundred names in it
 @given(st.lists(_TEXTS, min_size=20, max_size=100))
 def test_scopes_of_any_name_are_in_the_profile(names: list[str]) -> None:

@@ -281,6 +281,7 @@ def test_delays_do_not_depend_on_the_parts_that_are_joined(make_profile: MakePro
     assert by_operation(joined) == by_operation(merge(parts))
 
 
+@pytest.mark.long
 def test_of_many_joined_ranks_the_same_numbers_stay_in_any_order(make_profile: MakeProfile) -> None:
     parts = parts_of(make_profile, *(long_run(rank, late=70) for rank in range(160)))
     joined = joined_in_parts(parts, size=160)
@@ -295,6 +296,7 @@ def test_of_many_joined_ranks_the_same_numbers_stay_in_any_order(make_profile: M
     assert len(joined.sections[name]) < 1_000_000
 
 
+@pytest.mark.long
 def test_places_of_joined_ranks_are_those_of_what_stays(make_profile: MakeProfile) -> None:
     places = [[[2, "main", "/home/me/train.py", line]] for line in range(1024)]
     samples = [[order, order, 2, 1_000] for order in range(1024)]

@@ -167,6 +167,7 @@ def _only(profile: Profile, kind: OccasionKind) -> Occasion:
     return found
 
 
+@pytest.mark.long
 def test_an_evaluation_is_named_with_its_period_and_line(evaluates: Profile) -> None:
     found, basis = _only(evaluates, OccasionKind.EVALUATION), basis_of(evaluates)
     assert found.frame is not None
@@ -263,6 +264,7 @@ def test_what_a_third_of_the_steps_does_is_a_part_of_the_mean_step(tmp_path: Pat
     assert basis_of(_profile(tmp_path, IN_TURN)).occasions == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["small large", "large small"])
 def test_the_steady_state_is_of_one_training(tmp_path: Path, order: str) -> None:
     profile = _profile(tmp_path, f"import sys; sys.argv = ['train.py', '{order}']\n{TWO_TRAININGS}")
