@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "torch/inputs.h"
+#include "torch/host_tensor.h"
 
 namespace deepcontext::torch {
 
@@ -19,12 +19,11 @@ struct IgnoredTargets {
     if (std::strcmp(name, "aten::nll_loss_forward") != 0) {
       return;
     }
-    auto *values = abi::readAt<abi::IValue *>(record_function, inputs_offset);
-    if (!values || abi::readAt<size_t>(record_function, inputs_offset + 8) != kInputs ||
-        values[kTarget].tag != abi::kTensorTag || !values[kTarget].payload) {
-      return;
+    void *target = tensorAt(record_function, inputs_offset, kInputs, kTarget);
+    if (target) {
+      auto *values = abi::readAt<abi::IValue *>(record_function, inputs_offset);
+      count(target, reinterpret_cast<int64_t>(values[kIgnoreIndex].payload));
     }
-    count(&values[kTarget], reinterpret_cast<int64_t>(values[kIgnoreIndex].payload));
   }
 
 private:
@@ -33,22 +32,15 @@ private:
   static constexpr int64_t kMostLooks = 4096;
 
   void count(void *tensor, int64_t ignore_index) {
-    const Library &library = Library::instance();
-    Form form;
-    const void *data = nullptr;
-    int64_t *strides = nullptr;
-    int32_t device = -1;
-    if (!library.tensor_data || !library.tensor_strides || !library.tensor_device ||
-        !form.read(tensor) || form.dimensions != 1 || elementType(form.type).name != kInt64 ||
-        library.tensor_device(tensor, &device) != 0 || device != 0 ||
-        library.tensor_strides(tensor, &strides) != 0 || library.tensor_data(tensor, &data) != 0) {
+    HostTensor labels;
+    if (!labels.read(tensor) || labels.form.dimensions != 1 ||
+        elementType(labels.form.type).name != kInt64) {
       return;
     }
-    const auto *labels = static_cast<const int64_t *>(data);
-    int64_t step = std::max<int64_t>(1, form.sizes[0] / kMostLooks);
-    for (int64_t i = 0; labels && i < form.sizes[0]; i += step) {
+    int64_t step = std::max<int64_t>(1, labels.elements / kMostLooks);
+    for (int64_t i = 0; i < labels.elements; i += step) {
       ++targets;
-      ignored += labels[i * strides[0]] == ignore_index;
+      ignored += static_cast<int64_t>(labels.at(i * labels.strides[0])) == ignore_index;
     }
   }
 

@@ -1,11 +1,9 @@
 #include "torch/repeated_inputs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
-#include "torch/inputs.h"
-#include "torch/library.h"
+#include "torch/host_tensor.h"
 
 namespace deepcontext::torch {
 
@@ -41,53 +39,32 @@ struct Inputs {
   bool tells = true;
 
   void add(void *tensor) {
-    const Library &library = Library::instance();
-    Form form;
-    const void *data = nullptr;
-    int64_t *strides = nullptr;
-    int64_t storage_bytes = 0, storage_offset = 0;
-    int32_t device = -1;
-    if (!form.read(tensor) || form.dimensions > kMostDimensions ||
-        library.tensor_device(tensor, &device) != 0 || device != 0 ||
-        library.tensor_strides(tensor, &strides) != 0 ||
-        library.tensor_storage_size(tensor, &storage_bytes) != 0 ||
-        library.tensor_storage_offset(tensor, &storage_offset) != 0) {
+    HostTensor host;
+    if (!host.read(tensor) || host.form.dimensions > kMostDimensions) {
       tells = false;
       return;
     }
-    int64_t size = elementType(form.type).size_bytes;
-    int64_t elements = 1, furthest = storage_offset;
-    number = mix(number, static_cast<uint64_t>(form.type));
-    for (int64_t i = 0; i < form.dimensions; ++i) {
-      elements *= form.sizes[i];
-      furthest += (form.sizes[i] - 1) * strides[i];
-      number = mix(number, static_cast<uint64_t>(form.sizes[i]));
+    number = mix(number, static_cast<uint64_t>(host.form.type));
+    for (int64_t i = 0; i < host.form.dimensions; ++i) {
+      number = mix(number, static_cast<uint64_t>(host.form.sizes[i]));
     }
-    // A storage may be smaller than its tensors: sharded programs empty those of other ranks.
-    if (size == 0 || elements <= 0 || furthest < 0 || (furthest + 1) * size > storage_bytes ||
-        library.tensor_data(tensor, &data) != 0 || !data) {
-      tells = false;
-      return;
-    }
-    look(form, strides, static_cast<const char *>(data), size, elements);
+    look(host);
   }
 
 private:
-  void look(const Form &form, const int64_t *strides, const char *data, int64_t size,
-            int64_t elements) {
-    int64_t looks = std::min(elements, kMostLooks);
+  void look(const HostTensor &host) {
+    const Form &form = host.form;
+    int64_t elements = host.elements, looks = std::min(elements, kMostLooks);
     int64_t changes = 0;
     uint64_t before = 0;
     for (int64_t i = 0; i < looks; ++i) {
       int64_t rest = looks > 1 ? i * (elements - 1) / (looks - 1) : 0;
       int64_t place = 0;
       for (int64_t k = form.dimensions - 1; k >= 0; --k) {
-        place += rest % form.sizes[k] * strides[k];
+        place += rest % form.sizes[k] * host.strides[k];
         rest /= form.sizes[k];
       }
-      uint64_t element = 0;
-      std::memcpy(&element, data + place * size,
-                  static_cast<size_t>(std::min<int64_t>(size, sizeof element)));
+      uint64_t element = host.at(place);
       changes += i > 0 && element != before;
       before = element;
       number = mix(number, element);
@@ -111,8 +88,7 @@ bool RepeatedInputs::know(uint64_t number) {
 
 RepeatedInputs::Answer RepeatedInputs::compare(const void *node, const char *name,
                                                const void *record_function, int inputs_offset) {
-  if (!isCostly(name) || !Library::instance().hasData() ||
-      is_used_.test_and_set(std::memory_order_acquire)) {
+  if (!isCostly(name) || is_used_.test_and_set(std::memory_order_acquire)) {
     return Answer::kUnknown;
   }
   if (uint64_t session = session_.load(std::memory_order_relaxed); of_session_ != session) {

@@ -8,6 +8,7 @@
 #include "torch/ignored_targets.h"
 #include "torch/inputs.h"
 #include "torch/library.h"
+#include "torch/padding.h"
 
 namespace deepcontext::torch {
 
@@ -60,11 +61,12 @@ struct Types {
 } // namespace
 
 void TypeWindows::begin(const abi::RecordFunctionLayout &layout) {
-  constexpr const char *kNames[kMetrics] = {"float_input_count",       "float64_input_count",
-                                            "float16_input_count",     "bfloat16_input_count",
-                                            "widened_input_count",     "integer_input_count",
-                                            "loss_target_count",       "ignored_target_count",
-                                            "comparison_window_count", "repeated_input_count"};
+  constexpr const char *kNames[kMetrics] = {
+      "float_input_count",    "float64_input_count",  "float16_input_count",
+      "bfloat16_input_count", "widened_input_count",  "integer_input_count",
+      "loss_target_count",    "ignored_target_count", "index_count",
+      "padding_count",        "shared_padding_count", "comparison_window_count",
+      "repeated_input_count"};
   if (inputs_offset_ != layout.inputs) { // once: a late call of an earlier window may read these
     for (int i = 0; i < kMetrics; ++i) {
       metrics_[i] = MetricRegistry::instance().id(kNames[i]);
@@ -165,6 +167,8 @@ void TypeWindows::note(const void *record_function) {
   const char *name = Library::instance().name(record_function);
   IgnoredTargets labels;
   labels.read(name, record_function, inputs_offset_);
+  Padding padding;
+  padding.read(name, record_function, inputs_offset_);
   using Answer = RepeatedInputs::Answer;
   Answer answer = repeated_.compare(level->node, name, record_function, inputs_offset_);
   uint64_t window = window_.load(std::memory_order_relaxed);
@@ -176,6 +180,9 @@ void TypeWindows::note(const void *record_function) {
                                       types.has_integers && !types.isFloat(),
                                       labels.targets,
                                       labels.ignored,
+                                      padding.positions,
+                                      padding.padded,
+                                      padding.shared,
                                       answer != Answer::kUnknown ? window : 0,
                                       answer == Answer::kSame};
   for (int i = 0; i < kMetrics; ++i) {

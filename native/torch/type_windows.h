@@ -16,8 +16,8 @@ namespace deepcontext::torch {
 ///
 /// Inputs cost time at each operator, and PyTorch's own sampling costs more than that
 /// (docs/decisions/0091, 0097). In a window every operator counts the types of its inputs at its
-/// node; see also `ignored_targets.h` and `repeated_inputs.h`. Windows begin at the end of an
-/// operator and close themselves at the beginning of one.
+/// node; see also `ignored_targets.h`, `padding.h` and `repeated_inputs.h`. Windows begin at the
+/// end of an operator and close themselves at the beginning of one.
 ///
 /// Invariant: no window opens once two threads have run operators. After each change of the list of
 /// observers every thread that runs operators takes PyTorch's lock of this list once, and a child
@@ -55,6 +55,9 @@ private:
     kInteger,
     kTargets,
     kIgnored,
+    kPositions,
+    kPadded,
+    kShared,
     kCompared,
     kRepeated,
     kMetrics

@@ -118,6 +118,18 @@ def test_collections_count_where_they_are_no_finding_of_their_own(
         assert {each.title for each in found} == set(titles)
 
 
+def test_a_collection_that_the_program_asks_for_is_one_finding(make_profile: MakeProfile) -> None:
+    """Its pause is at the line, and its samples are in the native function that the line calls."""
+    collect = Frame(FrameKind.NATIVE, "gc_collect_main", "/usr/bin/python3.11")
+    sampled = _sampled(make_profile, {1: 1000, 3: 3000}, [collect])
+    rows = MetricRows(
+        GC_TIME_NS, np.array([2], np.uint32), np.array([30], np.uint64), np.array([2900 * MS])
+    )
+    profile = dataclasses.replace(sampled, metrics={**sampled.metrics, GC_TIME_NS.name: rows})
+    (finding,) = run_analyzers(profile, only=["host_work"])
+    assert "garbage collector" in finding.title
+
+
 def test_collections_of_the_setup_are_no_finding(make_profile: MakeProfile) -> None:
     """They do not grow with the training."""
     sampled = _sampled(make_profile, {1: 1000, 2: 3000})

@@ -193,6 +193,7 @@ EXEMPT = {
     "torch/collectives.cpp:kMost": "of the encoding of a share",
     "torch/collectives.h:kMostGroups": "calls in further groups are counted as unknown",
     "torch/ignored_targets.h:kMostLooks": _SAMPLE,
+    "torch/padding.h:kMostLooks": _SAMPLE,
     "torch/param_comms.cpp:kMostNameBytes": "names of PyTorch's own, of at most 30 bytes",
     "torch/param_comms.cpp:kMostGroupBytes": "names of groups that PyTorch makes, of at most 64 bytes",
     "torch/repeated_inputs.cpp:kMostDimensions": "a call with such an input is compared with no other",

@@ -136,7 +136,9 @@ ALL: Final[tuple[Analyzer, ...]] = (
     _analyzer("copies", "is time spent on copying and converting tensors?"),
     _analyzer("recompilation", "is the same function compiled again and again?"),
     _analyzer("settings", "is a mode on that costs time and has no use here?"),
-    _analyzer("model_calls", "does a model run sample by sample, or on the same tokens again?"),
+    _analyzer(
+        "model_calls", "does a model run sample by sample, on padding, or on the same again?"
+    ),
     _analyzer("cheaper_operator", "is more computed than is used of a result?"),
     _analyzer("precision", "do matrix products run in a wider type than needed?"),
     _analyzer("far_from_peak", "is an operator far from what the machine can do?"),

@@ -114,13 +114,15 @@ class Finding:
     steps: int = 0
 
     @property
-    def order(self) -> tuple[bool, float, int, str, tuple[int, ...]]:
-        """Key that sorts findings by their maximum gain for their part, largest first, and set-up last."""
+    def order(self) -> tuple[bool, bool, float, int, str, tuple[int, ...]]:
+        """Key that sorts warnings before notes, set-up last among them, and a part's largest gain first."""
         gain = 0.0
         if self.gain is not None:
             share = self.gain.run_share
             gain = self.gain.upper_bound_share if share is None else share
-        return (self.part is Part.SETUP, -gain, -self.severity.rank, self.id, self.nodes)
+        is_note = self.severity is Severity.INFO
+        is_setup = self.part is Part.SETUP
+        return (is_note, is_setup, -gain, -self.severity.rank, self.id, self.nodes)
 
     def to_dict(self, profile: ProfileModel) -> dict[str, Any]:
         """Return the finding in JSON's types, with the call path of its first node."""

@@ -86,6 +86,8 @@ _LEAST_SAID: Final = 0.05
 _MOST_OF_SETUP: Final = 4
 _SAID: Final = {
     Limit.SETUP: "work before step {step} takes {share} of the run",
+    Limit.END: "work after step {last} takes {share} of the run",
+    Limit.END_COMPILES: "compiling after step {last} takes {share} of the run",
     Limit.BUSY_MACHINE: "this machine was busy: the main thread waited for a processor {share} of the "
     "{elapsed}",
     Limit.IMPORTS: "imports take {share} of the {elapsed}",
@@ -110,8 +112,13 @@ def verdict_text(profile: Profile, verdict: Verdict) -> str:
     elapsed = "steady state" if basis.part is Part.STEADY else "elapsed time"
     has_imports = account(basis.profile).of(Cause.IMPORTING)
     whole = "time without imports" if has_imports else elapsed
-    step = format_count(basis.first_step)
-    text = said.format(share=format_share(verdict.share), whole=whole, elapsed=elapsed, step=step)
+    steps = {"step": basis.first_step, "last": basis.last_step}
+    text = said.format(
+        share=format_share(verdict.share),
+        whole=whole,
+        elapsed=elapsed,
+        **{name: format_count(value) for name, value in steps.items()},
+    )
     return text + (place.format(at) if at else "")
 
 
@@ -222,9 +229,7 @@ def setup_text(basis: Basis) -> str:
     named = ", ".join(f"{name} {time(value)}" for name, value in largest[:_MOST_OF_SETUP])
     text = f"{time(basis.setup_ns)} before step {format_count(basis.first_step)}"
     if basis.end_ns >= least:
-        text += (
-            f", {time(basis.end_ns)} after step {format_count(basis.first_step + basis.steps - 1)}"
-        )
+        text += f", {time(basis.end_ns)} after step {format_count(basis.last_step)}"
     return f"{text}{named and f': {named}'}"
 
 

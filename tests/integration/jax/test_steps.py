@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from deepcontext.profiler.format.step_source import StepSource
 from deepcontext.profiler.summaries.steps import step_rule
+from deepcontext.profiler.summaries.verdict import Limit, verdicts
 
 
 def loop(steps: int) -> None:
@@ -31,6 +32,19 @@ def test_the_program_with_most_time_ends_steps(record: Any) -> None:
     if rule.what == "jit(update)":  # on a busy machine a small call may take longer than all others
         # The first call compiles, and another program may lead at first.
         assert 100 < rule.count <= 199
+
+
+def test_compiling_after_the_steps_is_said_with_its_line(record: Any) -> None:
+    def work() -> None:
+        loop(200)
+        sizes = jax.jit(lambda values: jnp.tanh(values).sum())
+        for size in range(1, 25):
+            sizes(jnp.ones(size))
+
+    said = {verdict.limit: verdict for verdict in verdicts(record(work).profile)}
+    frame = said[Limit.END_COMPILES].frame
+    assert frame is not None
+    assert frame.line == work.__code__.co_firstlineno + 4
 
 
 def test_times_inside_programs_are_divided_by_launches(record: Any) -> None:

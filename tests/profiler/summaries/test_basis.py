@@ -100,6 +100,21 @@ def test_a_set_up_that_works_longer_than_the_steps_is_said_first(tmp_path: Path)
     )
 
 
+def test_work_after_the_steps_is_said_as_such(tmp_path: Path) -> None:
+    steps = PROGRAM.replace("prepare()\nfor", "for")
+    profile = profiled(tmp_path, f"{steps}prepare()\n", "-q").profile
+
+    said = {verdict.limit: verdict for verdict in verdicts(profile)}
+    assert Limit.SETUP not in said
+    frame = said[Limit.END].frame
+    assert frame is not None
+    assert frame.line == 7
+    report = io.StringIO()
+    render_report(profile, console=Console(file=report, width=100))
+    assert re.search(r"> work after step \d+ takes [\d.]+ % of the run", report.getvalue())
+    assert re.search(r"before step \d+ and after step \d+; share of", report.getvalue())
+
+
 def test_a_part_of_a_run_is_its_own_basis(profile: Profile) -> None:
     steady = basis_of(profile).profile
     assert basis_of(steady).profile is steady

@@ -18,9 +18,11 @@ from deepcontext.analyzers.causes import Cause, at_place
 from deepcontext.analyzers.shared import source_locations as at
 from deepcontext.analyzers.shared.first_calls import first_calls
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.memory_metrics import GPU_PREFIX
 from deepcontext.profiler.format.metric import HOST_TIME_NS
-from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.model.metric_values import inclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.basis import basis_of
 from deepcontext.profiler.summaries.setup_time import compiling_in_operators
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ _LEAST_INDEX_RATIO: Final = 0.25
 _LEAST_AVOIDABLE: Final = 0.5
 # Of the backward of an embedding: more goes into the zeros of its gradient than into the rows that were read.
 _LEAST_FILLED: Final = 0.5
+# Those of parameters, held at the peak.
+_GRADIENTS: Final = "peak_gradient_bytes"
 _AUTOGRAD_NODE: Final = re.compile(r"Backwards?\d*$")
 
 
@@ -59,10 +63,12 @@ def find(profile: Profile) -> Iterator[Cause]:
     tables = at.operators(profile, catalogue.operators("embedding embedding_bag")).mask()
     is_filled = tables & (filled > 0) & (filled >= _LEAST_FILLED * profile.inclusive(metric))
     avoidable = at.operators(profile, catalogue.operators("avoidable_backward")).phase("backward")
+    updates = _updates(profile, metric) if is_filled.any() else np.zeros(len(tree), np.int64)
     columns = (
         at.forward_inclusive(profile, metric),
         _not_judged(profile, Query(profile, caused), metric),
         _inclusive(profile, metric, avoidable.mask()),
+        np.where(is_filled, updates, 0),
     )
     kinds = {"index": is_index, "filled": is_filled, "": ~is_index & ~is_filled}
     for kind, mask in kinds.items():
@@ -71,6 +77,18 @@ def find(profile: Profile) -> Iterator[Cause]:
         ):
             cost = tuple(int(column[list(location.nodes)].sum()) for column in columns)
             yield from _judge(profile, metric, location, cost, kind)
+
+
+def _updates(profile: Profile, metric: str) -> at.Ints:
+    """Return what the optimizer spends on the gradients that each node and all below it made, shape (nodes,).
+
+    A pass over all parameters takes each as long as it is large; so the bytes of gradients divide its time.
+    """
+    spent = int(profile.exclusive(metric)[profile.tree.phase == Phase.OPTIMIZER].sum())
+    whole = basis_of(profile).whole
+    held = inclusive_or_zeros(whole, _GRADIENTS)
+    held = held + inclusive_or_zeros(whole, f"{GPU_PREFIX}{_GRADIENTS}")
+    return np.asarray(np.rint(held * (spent / max(int(held[0]), 1))), np.int64)
 
 
 def _inclusive(profile: Profile, metric: str, mask: at.Mask) -> at.Ints:
@@ -100,7 +118,7 @@ def _not_judged(profile: Profile, backwards: Query, metric: str) -> at.Ints:
 def _judge(
     profile: Profile, metric: str, location: at.Location, cost: tuple[int, ...], kind: str
 ) -> Iterator[Cause]:
-    forward, not_judged, avoidable = cost
+    forward, not_judged, avoidable, update = cost
     whole = total(profile, metric) - not_judged
     backward = location.value - forward - not_judged
     ratio = backward / max(forward, 1)
@@ -126,9 +144,14 @@ def _judge(
         key,
         location,
         metric,
-        value=backward,
+        value=backward + update,
         whole=max(whole, 1),
-        saved=backward + (forward if is_index or is_embedding else 0),
+        saved=backward + update + (forward if is_index or is_embedding else 0),
         words={"name": name, "ratio": ratio},
-        evidence={"forward_ns": forward, "backward_ns": backward, "ratio": round(ratio, 2)},
+        evidence={
+            "forward_ns": forward,
+            "backward_ns": backward,
+            "ratio": round(ratio, 2),
+            **({"update_ns": update} if update else {}),
+        },
     )

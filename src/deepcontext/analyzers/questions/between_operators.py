@@ -129,7 +129,7 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
     """
     tree, frames = profile.tree, profile.frames
     entry = entered(profile)
-    values = np.where(_is_judged(profile, entry), _time(profile, entry, counted), 0)
+    values = np.where(_is_judged(profile, entry), _time(profile, entry), 0)
     owner = nearest_user(profile)
     nodes = np.flatnonzero((values > 0) & (owner != NO_NODE))
     if not len(nodes):
@@ -137,6 +137,11 @@ def _work(profile: Profile, least: float, counted: at.Ints) -> list[_Work]:
     source_line = frames.source_line()[tree.frame[owner]]
     operators_ns = inclusive_or_zeros(profile, HOST_TIME_NS.name)
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
+    # The same time may be at a line, or at the native function that it calls.
+    others = np.flatnonzero((counted > 0) & (owner != NO_NODE) & np.isin(source_line, lines))
+    others_ns = sums(np.searchsorted(lines, source_line[others]), counted[others], len(lines))
+    left = np.maximum(1 - others_ns / sums(of_node, values[nodes], len(lines)), 0)
+    values[nodes] = np.rint(values[nodes] * left[of_node])
     calls = _calls_of_lines(profile, source_line, owner, lines)
     time = sums(of_node, values[nodes], len(lines))
     is_work = (time > _MOST_CALLING_NS * calls)[of_node]
@@ -184,11 +189,11 @@ def _is_judged(profile: Profile, entry: at.Ints) -> at.Mask:
     )
 
 
-def _time(profile: Profile, entry: at.Ints, counted: at.Ints) -> at.Ints:
+def _time(profile: Profile, entry: at.Ints) -> at.Ints:
     """Return the time between operators of each node, ns; with waits where a library writes."""
     # A thread that has no processor works, too: on a quieter machine it would run.
     ready = exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
-    working = np.maximum(exclusive_or_zeros(profile, _CPU) + ready - counted, 0)
+    working = np.maximum(exclusive_or_zeros(profile, _CPU) + ready, 0)
     waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - ready
     writes = libraries.frames(profile, libraries.writes)[profile.tree.frame[entry]]
     spent: at.Ints = working + np.where(writes, waiting, 0)

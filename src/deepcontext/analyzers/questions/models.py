@@ -13,6 +13,7 @@ import numpy as np
 from deepcontext.analyzers import catalogue
 from deepcontext.analyzers.causes import HOST, Cause, at_place
 from deepcontext.analyzers.shared import source_locations as at
+from deepcontext.analyzers.shared.called_operators import called_modules
 from deepcontext.analyzers.shared.model_runs import (
     LEAST_SHARE,
     Model,
@@ -31,12 +32,16 @@ from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
     COMPARISON_WINDOW,
     IGNORED_TARGETS,
+    INDICES,
     LOSS_TARGETS,
+    PADDING,
     REPEATED_INPUTS,
+    SHARED_PADDING,
 )
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.basis import basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +59,11 @@ _MOST_SAME_OF_VARYING: Final = 0.25
 _LEAST_OF_PART: Final = 0.9
 _LEAST_VARYING: Final = 0.1
 _FEWEST_LOOKS: Final = 3
+# Of the positions of batches. Random samples of different lengths are padded by a third or so.
+_LEAST_PADDING: Final = 0.5
+_LEAST_SHARED: Final = 0.2
+_FEWEST_BATCHES: Final = 2
+_INDEX_BYTES: Final = (4, 8)
 _LEAST_IGNORED: Final = 0.5
 
 
@@ -71,6 +81,7 @@ def find(profile: Profile) -> Iterator[Cause]:
             inside = profile.tree.outermost(places.function == model.function)
             around = int(profile.inclusive(HOST)[inside].sum())
             yield _of_model(profile, "one_sample_at_a_time", model, around)
+    yield from _padding(profile)
     yield from _repeated_inputs(profile)
     if ALLOCATED in profile.metrics:
         yield from _ignored_targets(profile, whole)
@@ -166,6 +177,58 @@ def _repeated_inputs(profile: Profile) -> Iterator[Cause]:
         text = f" ({', '.join(sorted(names)[:3])})" if names else ""
         words = {"names": text, **counted}
         yield at_place("same_inputs_again", location, words=words, evidence=counted)
+
+
+def _padding(profile: Profile) -> Iterator[Cause]:
+    """Find models that compute on sequences of which a large part is padding.
+
+    Few calls are looked at, so that those of all lines that call a model count together.
+    """
+    if INDICES.name not in profile.metrics:
+        return
+    tree, modules = profile.tree, called_modules(profile)
+    looks, spent = counts_or_zeros(profile, INDICES.name), profile.inclusive(HOST)
+    skips = tree.at_or_above(at.operators(profile, catalogue.operators("skips_padding")).mask())
+    for frame in np.unique(tree.frame[modules]).tolist():
+        nodes = modules[tree.frame[modules] == frame]
+        inside = tree.at_or_below(query_of(profile, nodes).mask())
+        seen, padded, shared = (
+            int(exclusive_or_zeros(profile, each.name)[inside].sum())
+            for each in (INDICES, PADDING, SHARED_PADDING)
+        )
+        if int(looks[inside].sum()) < _FEWEST_BATCHES or skips[nodes].any():
+            continue
+        is_beyond = shared >= _LEAST_SHARED * seen
+        if is_beyond or padded >= _LEAST_PADDING * seen:
+            makers = _makers(profile, inside) if is_beyond else []
+            yield Cause(
+                key="padding_beyond_longest" if is_beyond else "padding_to_longest",
+                nodes=nodes.tolist(),
+                shown=(*makers, *nodes.tolist()),
+                frame=at.frame_of(profile, int(nodes[0])),
+                metric=HOST,
+                value=round(int(spent[nodes].sum()) * padded / seen),
+                words={
+                    "name": profile.frame(int(nodes[0])).name,
+                    "padded": padded / seen,
+                    "shared": shared / seen,
+                    "made": f", made at {at.place_text(profile, makers[0])}" if makers else "",
+                },
+                evidence={"padding_share": padded / seen, "shared_padding_share": shared / seen},
+            )
+
+
+def _makers(profile: Profile, inside: at.Mask) -> list[int]:
+    """Return the operator that most often makes what is as large as the largest batch of indices."""
+    made, looked = allocations(profile), basis_of(profile).whole.metrics.get(INDICES.name)
+    if made is None or made.maximum is None or looked is None or looked.maximum is None:
+        return []
+    positions = int(looked.maximum[inside[looked.node]].max(initial=0))
+    fits = np.isin(made.maximum, [positions * size for size in _INDEX_BYTES])
+    fits &= (2 * made.total >= made.count * made.maximum) & ~inside[made.node]
+    makes = at.operators(profile, catalogue.operators("makes_batches")).mask()
+    fits &= profile.tree.at_or_below(makes)[made.node]
+    return [int(made.node[np.argmax(np.where(fits, made.count, 0))])] if fits.any() else []
 
 
 def _ignored_targets(profile: Profile, whole: int) -> Iterator[Cause]:

@@ -34,6 +34,8 @@ _OF_OUTLIER: Final = 0.6
 _MOST_OF: Final = 0.4
 # A slow start: how many steps it has, and what it costs.
 _FEWEST_AT_START: Final = 10
+# A trend: less is what any machine does in the second or two that such steps take.
+_LEAST_OF_TREND_NS: Final = 100_000_000
 _LEAST_AT_START_NS: Final = 500_000_000
 _NAMED: Final = 4
 
@@ -105,7 +107,7 @@ def _which(numbers: Sequence[int], of: int) -> str:
 
 
 def _is_trend(profile: Profile, found: Trend) -> bool:
-    least = _LEAST_SHARE * summary.without_waits(profile)
+    least = max(_LEAST_SHARE * summary.without_waits(profile), _LEAST_OF_TREND_NS)
     return _has_line(found.lines) and found.lines[0].excess_ns >= least
 
 

@@ -25,9 +25,12 @@ from deepcontext.profiler.format.metric import (
     COMPARISON_WINDOW,
     GC_TIME_NS,
     IGNORED_TARGETS,
+    INDICES,
     INPUT_TYPES,
     LOSS_TARGETS,
+    PADDING,
     REPEATED_INPUTS,
+    SHARED_PADDING,
     Aggregation,
     MetricDescriptor,
 )
@@ -126,6 +129,9 @@ class TorchOperators:
         *INPUT_TYPES,
         LOSS_TARGETS,
         IGNORED_TARGETS,
+        INDICES,
+        PADDING,
+        SHARED_PADDING,
         COMPARISON_WINDOW,
         REPEATED_INPUTS,
     )

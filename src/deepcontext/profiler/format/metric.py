@@ -201,6 +201,25 @@ IGNORED_TARGETS = MetricDescriptor(
     Aggregation.PROPERTY,
     "of the targets that were looked at, those equal to the loss's ignore_index",
 )
+INDICES = MetricDescriptor(
+    "index_count",
+    "count",
+    Aggregation.PROPERTY,
+    "indices of embeddings on the host that were looked at, in two dimensions and in short windows of a "
+    "recording without shapes",
+)
+PADDING = MetricDescriptor(
+    "padding_count",
+    "count",
+    Aggregation.PROPERTY,
+    "of the indices that were looked at, those that most rows end with, or begin with, as far as they repeat",
+)
+SHARED_PADDING = MetricDescriptor(
+    "shared_padding_count",
+    "count",
+    Aggregation.PROPERTY,
+    "of the padding among indices, what is at a position where each row has padding",
+)
 COMPARISON_WINDOW = MetricDescriptor(
     "comparison_window_count",
     "count",

@@ -77,6 +77,11 @@ class Basis:
         return run.ranks if run.rank == ALL_RANKS else 1
 
     @property
+    def last_step(self) -> int:
+        """Number of its last step, from 1."""
+        return self.first_step + self.steps - 1
+
+    @property
     def all_steps(self) -> int:
         """Number of steps of all ranks together; 0 where sums are not divided."""
         return self.steps * self.ranks
@@ -90,6 +95,16 @@ class Basis:
     def step_ns(self) -> float:
         """Mean time of a step on one rank; 0 without steps."""
         return self.profile.run.wall_ns / self.divisor if self.steps else 0.0
+
+    def before_and_after(self) -> tuple[Profile | None, Profile | None]:
+        """Return what of `setup` is before the steady state, and what follows it; None where nothing is."""
+        if self.setup is None:
+            return None, None
+        others, run = self.setup.of_windows, cast("Profile", self.setup.whole)
+        steady = {each.number for each in run.windows} - {each.number for each in others}
+        before = [each for each in others if each.number < min(steady)]
+        after = [each for each in others if each.number > max(steady)]
+        return run.within(before) if before else None, run.within(after) if after else None
 
     def of(self, part: Part) -> Profile:
         """Return the profile of a part; that of the basis where the run does not have this part."""

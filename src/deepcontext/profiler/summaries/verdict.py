@@ -23,6 +23,8 @@ class Limit(enum.StrEnum):
     """Kinds of statements."""
 
     SETUP = "setup"  # share of the whole run, by work before its steady state
+    END = "end"  # share of the whole run, by work after its steady state
+    END_COMPILES = "end_compiles"  # the same, by compiling
     BUSY_MACHINE = "busy_machine"  # share of the elapsed time that the main thread had no processor
     IMPORTS = "imports"  # share of the elapsed time
     COMPILES = "compiles"  # share of the elapsed time
@@ -81,6 +83,7 @@ _BUSY: Final = 0.15
 _IMPORTS: Final = 0.4
 _COMPILES: Final = 0.25
 _LEAST_SET_UP: Final = 0.1
+_PART_OF_SET_UP: Final = 0.25
 _IDLE: Final = 0.2
 _WAITS: Final = 0.2
 # A wait, compiling or an idle GPU of this share says enough.
@@ -168,12 +171,21 @@ def _work_ns(found: Account) -> int:
 
 
 def _about_set_up(basis: Basis) -> list[Verdict]:
-    found = leading_set_up(basis)
-    if found is None:
+    if basis.setup is None:
         return []
-    whole = account(basis.whole).whole_ns
-    causes = tuple(cause for cause in Cause if cause is not Cause.COMPILING)
-    return [Verdict(Limit.SETUP, _work_ns(found) / whole, frame=_most(found, causes))]
+    leading, whole = leading_set_up(basis), account(basis.whole).whole_ns
+    said = []
+    before, after = (each and account(each) for each in basis.before_and_after())
+    for limit, found in ((Limit.SETUP, before), (Limit.END, after)):
+        is_part = found and leading and _work_ns(found) >= _PART_OF_SET_UP * _work_ns(leading)
+        if found and is_part:
+            causes = tuple(cause for cause in Cause if cause is not Cause.COMPILING)
+            said.append(Verdict(limit, _work_ns(found) / whole, frame=_most(found, causes)))
+    # What is compiled before is not compiled again, however long the program runs.
+    if after and (compiles := after.of(Cause.COMPILING) / whole) >= _COMPILES:
+        frame = _most(after, (Cause.COMPILING,))
+        said.append(Verdict(Limit.END_COMPILES, compiles, frame=frame))
+    return said
 
 
 def _about_the_elapsed_time(found: Account) -> list[Verdict]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Lines of other threads are shown where the main thread waits this share.
 _LEAST_WAIT: Final = 0.1
 _FEWEST: Final = 3
+_NOTABLE_END: Final = 0.25
 _WAITING: Final = (*WAITS, Cause.PROCESSOR)
 _NO_LINE: Final = {"file": "outside your code", "line": 0, "function": "outside your code"}
 _SPENT: Final = Column("spent_on", "spent on", Unit.NUMBER, rank=4)
@@ -78,12 +79,15 @@ def set_up(view: View) -> Table | None:
     found = leading_set_up(view.basis)
     if found is None:
         return None
-    step, ranks = format_count(view.basis.first_step), view.basis.ranks
+    basis, ranks = view.basis, view.basis.ranks
+    where = f"before step {format_count(basis.first_step)}"
+    if basis.end_ns >= _NOTABLE_END * basis.setup_ns:
+        where += f" and after step {format_count(basis.last_step)}"
     base = base_text(found, leading_lines(found), ranks=ranks)
     time, of_work = Column("time_ns", "time", Unit.NS), share("time_ns", found.work_ns)
     return Table(
         "",
-        f"before step {step}; share of {base}:",
+        f"{where}; share of {base}:",
         (time, of_work, _SPENT, *view.line_columns(rank=3)),
         [_row(place, 1) for place in found.lines[: max(view.limit // 2, _FEWEST)]],
         steps=ranks,
