@@ -36,9 +36,9 @@ def test_the_program_with_most_time_ends_steps(record: Any) -> None:
 
 def test_compiling_after_the_steps_is_said_with_its_line(record: Any) -> None:
     def work() -> None:
-        loop(200)
+        loop(800)
         sizes = jax.jit(lambda values: jnp.tanh(values).sum())
-        for size in range(1, 25):
+        for size in range(1, 60):
             sizes(jnp.ones(size))
 
     said = {verdict.limit: verdict for verdict in verdicts(record(work).profile)}
