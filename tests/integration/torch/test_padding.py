@@ -31,10 +31,11 @@ def counts(record: Any, *batches: Any) -> tuple[int, ...]:
         for each in batches:
             table(each)
 
-    for _ in range(5):  # a window closes by itself while a busy machine does other work
-        metrics = record(work).profile.metrics
+    metrics = record(work).profile.metrics
+    for _ in range(4):  # a window closes by itself while a busy machine does other work
         if NAMES[0] in metrics and metrics[NAMES[0]].count.sum() == len(batches):
             break
+        metrics = record(work).profile.metrics
     return tuple(int(metrics[name].total.sum()) if name in metrics else 0 for name in NAMES)
 
 
