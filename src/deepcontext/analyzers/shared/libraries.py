@@ -49,7 +49,7 @@ def of_files(profile: Profile, accepts: Callable[[str], bool]) -> npt.NDArray[np
     def compute() -> npt.NDArray[np.bool_]:
         files, number = np.unique(profile.frames.file, return_inverse=True)
         strings = profile.frames.strings
-        answers = [accepts(strings[each].replace("\\", "/")) for each in files.tolist()]
+        answers = [accepts(strings[int(each)].replace("\\", "/")) for each in files.tolist()]
         return np.array(answers, np.bool_)[number]
 
     return profile.once((of_files, accepts), compute)
