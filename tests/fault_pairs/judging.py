@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
 
+_SLOW: Final = "slow_steps"
 # Places and names, which the programs chose after their faults.
 _NAMES: Final = re.compile(r"\S+\.py:\d+( \([^)]*\))?|'\w[\w.]*'")
 
@@ -35,12 +36,15 @@ class Verdict:
             said but not at the line; "no"; "" of a program without a fault.
         right: the good finding.
         false: titles of all other warnings, in any of the programs.
+        slow: titles of warnings about slow steps. They are true of a run, whatever made its steps slow;
+            `tests/analyzers/test_slow_steps.py` has programs whose steps are alike.
     """
 
     name: str
     told: str
     right: Finding | None
     false: tuple[str, ...]
+    slow: tuple[str, ...] = ()
 
 
 def path_of(folder: Path, name: str, kind: str) -> Path:
@@ -58,9 +62,15 @@ def verdict(pair: Pair, folder: Path) -> Verdict:
         f"({kind}) {each.title}"
         for kind, (_, all_found) in found.items()
         for each in all_found
-        if each is not right and _is_false(pair, kind, each)
+        if each is not right and _is_false(pair, kind, each) and each.id != _SLOW
     ]
-    return Verdict(pair.name, told, right, tuple(false))
+    slow = [
+        f"({kind}) {each.title}"
+        for kind, (_, all_found) in found.items()
+        for each in all_found
+        if each is not right and each.id == _SLOW and each.severity is not Severity.INFO
+    ]
+    return Verdict(pair.name, told, right, tuple(false), tuple(slow))
 
 
 def _is_false(pair: Pair, kind: str, finding: Finding) -> bool:
@@ -82,7 +92,8 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     faintly = sum(each.told == "faintly" for each in verdicts)
     return (
         f"{count} faults: told {told} ({recall(verdicts):.0%}), {faintly} more faintly; "
-        f"false warnings {false} (precision {precision(verdicts):.0%})"
+        f"false warnings {false} (precision {precision(verdicts):.0%}), "
+        f"of slow steps {sum(len(each.slow) for each in verdicts)}"
     )
 
 

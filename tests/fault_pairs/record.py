@@ -104,6 +104,8 @@ def measured(folder: Path, some: Sequence[Pair]) -> list[Verdict]:
         print(f"{pair.name:36} {told:10} {time.monotonic() - begun:5.1f} s", flush=True)
         for title in verdicts[-1].false:
             print(f"    false: {title}", flush=True)
+        for title in verdicts[-1].slow:
+            print(f"    slow: {title}", flush=True)
     print(summary(verdicts), flush=True)
     return verdicts
 
