@@ -343,6 +343,7 @@ void Recorder::reset(uint64_t new_generation) {
   stepped_at = 0;
   noted_collective = device_collective = {};
   operator_ticks_.store(0, std::memory_order_relaxed);
+  has_own_operators.store(false, std::memory_order_relaxed);
   for (auto *counter :
        {&counters.operators, &counters.links_found, &counters.links_missed,
         &counters.levels_refused, &counters.scopes_refused, &counters.paths_cut,
@@ -364,6 +365,7 @@ void Recorder::adoptThread() {
   thread_handle.store(pthread_self(), std::memory_order_relaxed);
   kernel_thread.store(kernelThread(), std::memory_order_relaxed);
   framework_thread.store(0, std::memory_order_relaxed);
+  has_own_operators.store(false, std::memory_order_relaxed);
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
     void *low = nullptr;

@@ -34,6 +34,7 @@ bool Library::load(std::string *reason) {
   find(handle, "_ZNK2at14RecordFunction7isAsyncEv", &library.is_async);
   find(handle, "_ZN2at15sequence_number4peekEv", &library.sequence_peek);
   find(handle, "_ZN2at14RecordFunction15currentThreadIdEv", &library.current_thread);
+  find(handle, "_ZN2at18in_parallel_regionEv", &library.in_parallel_region);
   find(handle, "aoti_torch_get_dim", &library.tensor_dim);
   find(handle, "aoti_torch_get_sizes", &library.tensor_sizes);
   find(handle, "aoti_torch_get_dtype", &library.tensor_type);

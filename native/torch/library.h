@@ -25,11 +25,14 @@ struct Library {
   int32_t (*tensor_data)(void *, const void **) = nullptr;
   int32_t (*tensor_storage_size)(void *, int64_t *) = nullptr; // bytes
   int32_t (*tensor_storage_offset)(void *, int64_t *) = nullptr;
+  bool (*in_parallel_region)() = nullptr;
   bool keeps_errors = false;
 
   static const Library &instance();
   /// Find the entry points. False with a reason when torch is not loaded or lacks one.
   static bool load(std::string *reason);
+  /// Whether the calling thread works on a part of an operator, for the thread that waits in it.
+  bool isInParallelRegion() const { return in_parallel_region && in_parallel_region(); }
   bool hasShapes() const { return tensor_dim && tensor_sizes && tensor_type && keeps_errors; }
   bool hasData() const {
     return hasShapes() && tensor_strides && tensor_device && tensor_data && tensor_storage_size &&

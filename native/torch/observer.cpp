@@ -156,7 +156,11 @@ __attribute__((noinline)) void endStep(Recorder &recorder, const void *record_fu
 
 /// The first time that `node` runs: if it is the first operator inside an outermost module, its
 /// first run in a call of the module stands for the call.
-__attribute__((noinline)) void considerStep(Recorder &recorder, Node *node) {
+__attribute__((noinline)) void firstRun(Recorder &recorder, Node *node) {
+  if (!recorder.has_own_operators.load(std::memory_order_relaxed) &&
+      !Library::instance().isInParallelRegion()) {
+    recorder.has_own_operators.store(true, std::memory_order_relaxed);
+  }
   if (!Steps::instance().wantsModules()) {
     return;
   }
@@ -305,7 +309,7 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   if (__builtin_expect(node->hasFlag(kFlagStep), 0) && level && node->calls() > 0) {
     passCall(recorder, node, level->start_ticks);
   } else if (__builtin_expect(node->calls() == 0, 0) && !is_full) {
-    considerStep(recorder, node);
+    firstRun(recorder, node);
   }
 }
 

@@ -29,10 +29,12 @@ abi::ObserverContextPtr onStart(const void *record_function) {
   return nullptr;
 }
 
+/// Threads that work on parts of another's operators take PyTorch's lock only while that one waits,
+/// and does not fork.
 size_t threadsWithOperators() {
   size_t threads = 0;
   for (const Recorder *recorder : RecorderRegistry::instance().active()) {
-    threads += recorder->counters.operators.load(std::memory_order_relaxed) > 0;
+    threads += recorder->has_own_operators.load(std::memory_order_relaxed);
   }
   return threads;
 }
@@ -91,6 +93,9 @@ void TypeWindows::endLocked() {
 }
 
 void TypeWindows::open(uint64_t now) {
+  if (Library::instance().isInParallelRegion()) {
+    return;
+  }
   size_t threads = threadsWithOperators();
   std::lock_guard<Mutex> lock(mutex_);
   if (!is_on_ || handle_ != 0 || now < next_.load(std::memory_order_relaxed)) {
@@ -139,6 +144,9 @@ void TypeWindows::closeLocked(uint64_t now) {
 }
 
 void TypeWindows::note(const void *record_function) {
+  if (Library::instance().isInParallelRegion()) {
+    return;
+  }
   uint64_t now = ticks();
   bool is_recording = RecorderRegistry::isRecording(); // not in a forked child
   Recorder *recorder = is_recording ? RecorderRegistry::currentOrNull() : nullptr;

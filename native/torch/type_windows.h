@@ -19,9 +19,9 @@ namespace deepcontext::torch {
 /// node; see also `ignored_targets.h`, `padding.h` and `repeated_inputs.h`. Windows begin at the
 /// end of an operator and close themselves at the beginning of one.
 ///
-/// Invariant: no window opens once two threads have run operators. After each change of the list of
-/// observers every thread that runs operators takes PyTorch's lock of this list once, and a child
-/// that another thread forks at that moment would wait for the lock forever.
+/// Invariant: no window opens once two threads have run operators of their own. After each change
+/// of the list of observers every thread that runs operators takes PyTorch's lock of this list
+/// once, and a child that another thread forks at that moment would wait for the lock forever.
 class TypeWindows {
 public:
   static TypeWindows &instance() {

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 torch = pytest.importorskip("torch")
 
@@ -145,6 +148,49 @@ def test_no_window_opens_where_two_threads_run_operators(record: Any) -> None:
             open_window()
 
     assert not counts(record(work), "aten::neg_")
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_that_work_on_parts_of_an_operator_end_no_windows(record: Any) -> None:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    data = torch.randn(16, 4, 64, 32, requires_grad=True)
+
+    def work() -> None:
+        for _ in range(5):
+            attention(data, data, data).sum().backward()
+            open_window()
+            torch.ones(4).neg()
+
+    recording = record(work)
+    on_thread = {recording.frame(each).name for each in recording.profile.tree.children(0)}
+    assert "Thread" in on_thread, "this torch runs no operator on its worker threads"
+    assert counts(recording, "aten::neg")["float"] >= 3
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_forks_beside_threads_of_an_operator_harm_nobody(record: Any) -> None:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    data = torch.randn(16, 4, 64, 32, requires_grad=True)
+
+    def work() -> None:
+        for _ in range(40):
+            attention(data, data, data).sum().backward()
+            child = os.fork()
+            if child == 0:
+                torch.ones(4).neg()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            time.sleep(0.01)
+
+    assert counts(record(work), "aten::scaled_dot_product_attention")["float"] > 1
 
 
 @pytest.mark.long
