@@ -164,7 +164,7 @@ def test_threads_that_work_on_parts_of_an_operator_end_no_windows(record: Any) -
     data = torch.randn(16, 4, 64, 32, requires_grad=True)
 
     def work() -> None:
-        for _ in range(5):
+        for _ in range(30):
             attention(data, data, data).sum().backward()
             open_window()
             torch.ones(4).neg()
