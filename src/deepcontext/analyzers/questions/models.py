@@ -41,7 +41,7 @@ from deepcontext.profiler.format.metric import (
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.basis import basis_of
+from deepcontext.profiler.summaries.basis import Part, basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +81,7 @@ def find(profile: Profile) -> Iterator[Cause]:
             inside = profile.tree.outermost(places.function == model.function)
             around = int(profile.inclusive(HOST)[inside].sum())
             yield _of_model(profile, "one_sample_at_a_time", model, around)
+    yield from _made_again(profile)
     yield from _padding(profile)
     yield from _repeated_inputs(profile)
     if ALLOCATED in profile.metrics:
@@ -131,6 +132,25 @@ def _grows_evenly(profile: Profile, model: Model) -> at.Mask:
     which = linear[rows.node[grows]]
     found[which[which != NO_NODE]] = True
     return found
+
+
+def _made_again(profile: Profile) -> Iterator[Cause]:
+    """Find modules that steps make anew: their weights are drawn, and mostly overwritten from a file."""
+    basis = basis_of(profile)
+    made = at.outermost(at.nodes_named(profile, FrameKind.PYTHON, _draws_weights))
+    if not made.count() or basis.part is not Part.STEADY or profile is not basis.profile:
+        return
+    drawn = at.operators(profile, catalogue.operators("draws_weights")).under(made)
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    for place in at.by_function(made, HOST, at.little(profile, HOST)):
+        inside = profile.tree.at_or_below(query_of(profile, place.nodes).mask())
+        times = int(calls[drawn.mask() & inside].max(initial=0))
+        if 2 * times >= basis.all_steps:
+            yield at_place("weights_made_again", place, words={"times": times})
+
+
+def _draws_weights(name: str) -> bool:
+    return name.endswith("reset_parameters")
 
 
 def _repeated_inputs(profile: Profile) -> Iterator[Cause]:

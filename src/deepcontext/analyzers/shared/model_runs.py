@@ -24,6 +24,7 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.basis import basis_of
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -86,7 +87,9 @@ def takes_single_samples(places: Places, model: Model) -> bool:
         return False
     if places.count("adds_batch", model.function) < model.calls:
         return False
-    if not places.count("takes_rows", model.function):
+    # Once, before the loop, which may be before the steady state.
+    whole = Places.of(basis_of(places.profile).whole)
+    if not whole.count("takes_rows", model.function):
         return False
     # The next input may depend on a value that was read, drawn or appended.
     depends = places.count("picks reads_value joins", model.function)
