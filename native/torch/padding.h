@@ -25,7 +25,7 @@ struct Padding {
     void *indices = tensorAt(record_function, inputs_offset, kInputs, kIndices);
     HostTensor tensor;
     if (indices && tensor.read(indices) && tensor.form.dimensions == 2 &&
-        tensor.form.sizes[0] > 1) {
+        tensor.form.sizes[0] > 1 && tensor.form.sizes[1] <= kMostLooks) {
       count(tensor);
     }
   }
@@ -34,12 +34,12 @@ private:
   // Source: embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse),
   // native_functions.yaml.
   static constexpr size_t kInputs = 5, kIndices = 1;
-  static constexpr int64_t kMostLooks = 16384;
+  static constexpr int64_t kMostLooks = 16384, kLeastRows = 8;
 
   void count(const HostTensor &tensor) {
-    int64_t length = tensor.form.sizes[1];
-    int64_t step = std::max<int64_t>(1, tensor.elements / kMostLooks);
-    int64_t rows = (tensor.form.sizes[0] + step - 1) / step;
+    int64_t all = tensor.form.sizes[0], length = tensor.form.sizes[1];
+    int64_t rows = std::min(all, std::max(kMostLooks / length, kLeastRows));
+    int64_t step = all / rows;
     int64_t row_stride = step * tensor.strides[0], stride = tensor.strides[1];
     int64_t last = (length - 1) * stride;
     Runs ends = runs(tensor, rows, length, last, row_stride, -stride);
