@@ -47,7 +47,7 @@ MEASURED: Final[Mapping[str, MeasuredFixes]] = {
     "host_work": MeasuredFixes(0.87, 1.0, 9),
     "settings": MeasuredFixes(0.33, 1.0, 6),
     "model_calls": MeasuredFixes(0.75, 1.0, 6),
-    "precision": MeasuredFixes(0.71, 0.99, 2),
+    "precision": MeasuredFixes(0.4, 0.99, 2),
 }
 
 
