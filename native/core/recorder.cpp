@@ -365,7 +365,10 @@ void Recorder::adoptThread() {
   thread_handle.store(pthread_self(), std::memory_order_relaxed);
   kernel_thread.store(kernelThread(), std::memory_order_relaxed);
   framework_thread.store(0, std::memory_order_relaxed);
-  has_own_operators.store(false, std::memory_order_relaxed);
+  // What the thread before ran is in the tree, so that nothing tells when this one runs it, too.
+  if (counters.operators.load(std::memory_order_relaxed) > 0) {
+    has_own_operators.store(true, std::memory_order_relaxed);
+  }
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
     void *low = nullptr;

@@ -228,7 +228,7 @@ public:
   // -- identity of the thread
   std::atomic<uint64_t> thread_handle{0}; // pthread_self(): Python's Thread.ident
   std::atomic<uint64_t> framework_thread{0};
-  // Operators of its own, not only parts of one that another thread waits in.
+  // Operators of its own, not only parts of one that another thread waits in, as far as is known.
   std::atomic<bool> has_own_operators{false};
   std::atomic<int> kernel_thread{0}; // its number in the kernel; 0 when the thread has ended
   uintptr_t stack_low = 0;

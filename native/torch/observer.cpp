@@ -154,8 +154,9 @@ __attribute__((noinline)) void endStep(Recorder &recorder, const void *record_fu
   Steps::instance().pass({source, recorder.index(), node}, now);
 }
 
-/// The first time that `node` runs: if it is the first operator inside an outermost module, its
-/// first run in a call of the module stands for the call.
+/// The first time that `node` runs: notes whether the thread runs operators of its own
+/// (`type_windows.h`); if it is the first operator inside an outermost module, its first run in a
+/// call of the module stands for the call.
 __attribute__((noinline)) void firstRun(Recorder &recorder, Node *node) {
   if (!recorder.has_own_operators.load(std::memory_order_relaxed) &&
       !Library::instance().isInParallelRegion()) {

@@ -150,6 +150,36 @@ def test_no_window_opens_where_two_threads_run_operators(record: Any) -> None:
     assert not counts(record(work), "aten::neg_")
 
 
+def test_no_window_opens_beside_a_thread_that_runs_what_an_ended_one_ran(record: Any) -> None:
+    """It takes over the recorder of the ended one, with its tree, where no node runs for the first time."""
+    data = torch.ones(4)
+    is_done, may_end = threading.Event(), threading.Event()
+
+    def worker() -> None:
+        data.neg()
+        is_done.set()
+        may_end.wait()
+
+    def start(number: int) -> threading.Thread:
+        is_done.clear()
+        thread = threading.Thread(target=worker, name=f"worker {number}")
+        thread.start()
+        is_done.wait()
+        return thread
+
+    def work() -> None:
+        may_end.set()
+        start(1).join()
+        may_end.clear()
+        living = start(2)
+        for _ in range(3):
+            open_window()
+        may_end.set()
+        living.join()
+
+    assert not counts(record(work), "aten::neg_")
+
+
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     before = torch.get_num_threads()
